@@ -2,6 +2,7 @@
 //!
 //! In the programs of `call_sites/`, a comment behind a line says which finding has to name it.
 
+use std::ffi::OsString;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -24,16 +25,41 @@ fn server() -> PgServer {
     PgServer::start(&["--load", file.to_str().unwrap()])
 }
 
-/// Runs a program of Python, or of Node.
+/// Runs a program of Python, Node, Ruby or Java.
 fn run(server: &PgServer, options: &[&str], program: &[&str], variables: &[(&str, &str)]) -> Output {
-    let is_of_node = program.iter().any(|word| word.ends_with(".js"));
-    let python = repository().join(".venv/bin/python");
+    let is_of = |end: &str| program.iter().any(|word| word.ends_with(end));
+    if is_of(".java") {
+        let classes = tempfile::tempdir().unwrap();
+        let words = compiled(program[0], classes.path());
+        return run_words(server, options, &words, variables);
+    }
+    let runtime: OsString = match () {
+        () if is_of(".js") => "node".into(),
+        () if is_of(".rb") => "ruby".into(),
+        () => repository().join(".venv/bin/python").into(),
+    };
+    let words: Vec<_> = [runtime].into_iter().chain(program.iter().map(OsString::from)).collect();
+    run_words(server, options, &words, variables)
+}
+
+/// The command line of a program of Java, whose classes go to a directory.
+fn compiled(program: &str, classes: &Path) -> Vec<OsString> {
+    let jars = repository().join("clients/java/target/lib/*");
+    let path = format!("{}:{}", classes.display(), jars.display());
+    let mut compiler = Command::new("javac");
+    compiler.args(["-J-XX:TieredStopAtLevel=1", "-g", "-cp", &path, program, "-d"]).arg(classes);
+    let done = compiler.current_dir(directory()).output().expect("javac is there");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let class = program.trim_end_matches(".java");
+    ["java", "-XX:TieredStopAtLevel=1", "-cp", &path, class].map(OsString::from).to_vec()
+}
+
+fn run_words(server: &PgServer, options: &[&str], words: &[OsString], variables: &[(&str, &str)]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_onetrip"))
         .arg("run")
         .args(options)
         .arg("--")
-        .arg(if is_of_node { "node".into() } else { python })
-        .args(program)
+        .args(words)
         .env("NODE_PATH", repository().join("clients/node/node_modules"))
         .current_dir(directory())
         .envs([("PGHOST", "127.0.0.1"), ("PGDATABASE", "postgres"), ("PGPORT", &server.at.port.to_string())])
@@ -84,7 +110,7 @@ fn names_its_lines(program: &str) {
     assert_eq!(counts(&with), counts(&without));
     let text = std::fs::read_to_string(directory().join(program)).unwrap();
     let marked = text.lines().zip(1..).filter_map(|(line, number)| {
-        let (_, mark) = line.split_once("  # OT").or_else(|| line.split_once(" // OT"))?;
+        let (_, mark) = line.split_once(" # OT").or_else(|| line.split_once(" // OT"))?;
         Some((format!("OT{}", mark.get(..3)?), format!("{program}:{number}")))
     });
     let mut count = 0;
@@ -126,6 +152,26 @@ fn node_postgres() {
 #[test]
 fn orms_are_no_lines_of_the_program() {
     names_its_lines("orm_program.py");
+}
+
+#[test]
+fn pg_of_ruby() {
+    names_its_lines("pg_program.rb");
+}
+
+#[test]
+fn active_record_is_no_line_of_the_program() {
+    names_its_lines("active_record_program.rb");
+}
+
+#[test]
+fn jdbc() {
+    names_its_lines("JdbcProgram.java");
+}
+
+#[test]
+fn hibernate_on_hikari_is_no_line_of_the_program() {
+    names_its_lines("HibernateProgram.java");
 }
 
 /// A compiled program wraps its driver (`bindings/go`).
@@ -187,14 +233,54 @@ fn the_programs_own_sitecustomize_runs_as_well() {
     assert!(said.contains("line   <string>:8"), "{said}");
 }
 
+#[test]
+fn what_the_program_has_ruby_require_is_required_as_well() {
+    let server = server();
+    let own = tempfile::tempdir().unwrap();
+    let file = own.path().join("mine.rb");
+    std::fs::write(&file, "MINE = 7\n").unwrap();
+    let option = format!("-W0 -r{}", file.display());
+    let typed = "exit 3 unless MINE == 7 && $VERBOSE.nil? && defined?(OnetripCallSites)";
+    let words = ["ruby", "-e", typed].map(OsString::from);
+    let done = run_words(&server, &[], &words, &[("RUBYOPT", &option)]);
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+}
+
+/// A JVM prints the variable's name if it is set, so `auto` does not set it.
+#[test]
+fn a_jvms_own_options_stay_and_auto_prints_nothing() {
+    let server = server();
+    let words = ["java", "-XshowSettings:properties", "-version"].map(OsString::from);
+    let said = |when: &str, words: &[OsString], variables: &[(&str, &str)]| {
+        let done = run_words(&server, &["--call-sites", when], words, variables);
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert!(done.status.success(), "{said}");
+        said
+    };
+    assert!(!said("auto", &words, &[]).contains("Picked up"));
+    let shell = ["sh", "-c", "java -XshowSettings:properties -version"].map(OsString::from);
+    let said = said("on", &shell, &[("JAVA_TOOL_OPTIONS", "-Dmine=7")]);
+    assert!(said.contains("Picked up JAVA_TOOL_OPTIONS: -agentpath:"), "{said}");
+    assert!(said.contains("mine = 7"), "{said}");
+}
+
 /// Nobody listens there any more, or never did.
 #[test]
 fn a_program_whose_lines_nobody_asks_for_runs_as_without() {
     let server = server();
     let hook = repository().join("tools/cli/src/call_sites");
-    let path = [("PYTHONPATH", hook.to_str().unwrap()), ("ONETRIP_CALLS", "/nowhere/calls")];
-    let done = run(&server, &["--call-sites", "off"], &["psycopg_program.py"], &path);
-    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let ruby = format!("-r{}", hook.join("call_sites.rb").display());
+    let agent = concat!("-agentpath:", env!("OUT_DIR"), "/jvm.so=1");
+    let variables = [
+        ("PYTHONPATH", hook.to_str().unwrap()),
+        ("RUBYOPT", &ruby),
+        ("JAVA_TOOL_OPTIONS", agent),
+        ("ONETRIP_CALLS", "/nowhere/calls"),
+    ];
+    for program in ["psycopg_program.py", "pg_program.rb", "JdbcProgram.java"] {
+        let done = run(&server, &["--call-sites", "off"], &[program], &variables);
+        assert!(done.status.success(), "{program}: {}", String::from_utf8_lossy(&done.stderr));
+    }
 }
 
 #[test]

@@ -2,8 +2,10 @@
 //!
 //! A runtime tells of each call that may have waited for the database: on which of its connections, and when it began and ended
 //! on the gateway's clock. An exchange whose first byte came within one call is that call's. So nothing changes between
-//! the client and the database. The lines are described in `onetrip_call_sites.py`; `call_sites.js` writes the
-//! same.
+//! the client and the database. The lines are described in `onetrip_call_sites.py`; `call_sites.js`,
+//! `call_sites.rb` and `jvm.c` write the same.
+
+mod jvm;
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -25,6 +27,8 @@ use crate::args::CallSitesWhen;
 use crate::control::serve_each;
 use crate::pytest::joined;
 
+pub(crate) use jvm::load_agent;
+
 /// The variable that holds the socket's path.
 const VARIABLE: &str = "ONETRIP_CALLS";
 /// Files that Python imports, by name.
@@ -36,6 +40,8 @@ const PYTHON: [(&str, &str); 2] = [
 const WORDS_MAX: usize = 8;
 /// What Node requires first.
 const NODE: (&str, &str) = ("call_sites.js", include_str!("call_sites.js"));
+/// What Ruby requires first.
+const RUBY: (&str, &str) = ("call_sites.rb", include_str!("call_sites.rb"));
 /// Longest line, in bytes.
 const LINE_BYTES_MAX: u64 = 4096;
 /// Processes that tell at a time; further ones wait.
@@ -56,7 +62,7 @@ pub(crate) struct CallSites {
 
 impl CallSites {
     /// Listens in `directory`, and lets runtimes tell that can: Python finds a module first in `PYTHONPATH`, Node requires what
-    /// `NODE_OPTIONS` names. Needs a runtime.
+    /// `NODE_OPTIONS` names, Ruby what `RUBYOPT` does. Needs a runtime.
     pub(crate) fn listen(
         directory: &Path,
         calls: Arc<Mutex<Calls>>,
@@ -66,21 +72,17 @@ impl CallSites {
         let listener = UnixListener::bind(&path).context("cannot listen")?;
         let modules = directory.join("modules");
         std::fs::create_dir(&modules).context("no place for modules")?;
-        for (name, text) in PYTHON.into_iter().chain([NODE]) {
+        for (name, text) in PYTHON.into_iter().chain([NODE, RUBY]) {
             std::fs::write(modules.join(name), text).context("no place for modules")?;
         }
-        let mut require = OsString::from("--require ");
-        require.push(modules.join(NODE.0));
-        for (variable, first, separator) in
-            [("PYTHONPATH", modules.into_os_string(), ":"), ("NODE_OPTIONS", require, " ")]
-        {
-            let set = redirect.set.iter().position(|(name, _)| name == variable);
-            let rest = match set {
-                Some(position) => Some(redirect.set.remove(position).1),
-                None => std::env::var_os(variable),
-            };
-            redirect.set.push((variable.to_owned(), joined(first, separator, rest)));
-        }
+        let named = |option: &str, name: &str| {
+            let mut option = OsString::from(option);
+            option.push(modules.join(name));
+            option
+        };
+        put_first(redirect, "PYTHONPATH", modules.clone().into_os_string(), ":");
+        put_first(redirect, "NODE_OPTIONS", named("--require ", NODE.0), " ");
+        put_first(redirect, "RUBYOPT", named("-r", RUBY.0), " ");
         redirect.set.push((VARIABLE.to_owned(), path.into_os_string()));
         Ok(Self { listener, calls, processes: Arc::new(Semaphore::new(PROCESSES_MAX)) })
     }
@@ -104,31 +106,47 @@ impl CallSites {
     }
 }
 
+/// Puts a value before what a variable holds, for the program.
+fn put_first(redirect: &mut Redirect, variable: &str, first: OsString, separator: &str) {
+    let set = redirect.set.iter().position(|(name, _)| name == variable);
+    let rest = match set {
+        Some(position) => Some(redirect.set.remove(position).1),
+        None => std::env::var_os(variable),
+    };
+    redirect.set.push((variable.to_owned(), joined(first, separator, rest)));
+}
+
 /// Whether runtimes are asked to tell.
 pub(crate) fn are_wanted(when: CallSitesWhen, command: &[OsString]) -> bool {
     match when {
         CallSitesWhen::Off => false,
         CallSitesWhen::On => true,
-        CallSitesWhen::Auto => command.iter().take(WORDS_MAX).any(|word| is_runtime(word)),
+        CallSitesWhen::Auto => {
+            jvm::java_in(command).is_some() || command.iter().take(WORDS_MAX).any(|word| is_runtime(word))
+        }
     }
 }
 
-/// Whether a word of a command line is Python or Node, or the name of a script that one of them runs.
+/// Whether a word of a command line is Python, Node or Ruby, or the name of a script that one of them runs.
 fn is_runtime(word: &OsStr) -> bool {
     let name = Path::new(word).file_name().and_then(OsStr::to_str).unwrap_or_default();
-    if name.starts_with("python") || name.starts_with("pypy") || name == "node" || name == "nodejs" {
+    if ["python", "pypy", "ruby"].iter().any(|runtime| name.starts_with(runtime)) || name == "node" || name == "nodejs"
+    {
         return true;
     }
-    let places = if Path::new(word).components().count() > 1 {
-        vec![PathBuf::from(word)]
-    } else {
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        std::env::split_paths(&path).map(|directory| directory.join(word)).collect()
-    };
-    let first = places.iter().find(|place| place.is_file());
-    first
-        .and_then(|script| first_line(script).ok())
-        .is_some_and(|line| line.starts_with("#!") && (line.contains("python") || line.contains("node")))
+    let first = places(word).into_iter().find(|place| place.is_file());
+    first.and_then(|script| first_line(&script).ok()).is_some_and(|line| {
+        line.starts_with("#!") && ["python", "node", "ruby"].iter().any(|runtime| line.contains(runtime))
+    })
+}
+
+/// Where the program may be that a word names.
+fn places(word: &OsStr) -> Vec<PathBuf> {
+    if Path::new(word).components().count() > 1 {
+        return vec![PathBuf::from(word)];
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).map(|directory| directory.join(word)).collect()
 }
 
 /// The first bytes of a file up to the end of its first line.
