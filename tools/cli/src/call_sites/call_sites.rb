@@ -49,6 +49,8 @@ module OnetripCallSites
           flush
         end
       end
+    rescue ThreadError
+      nil # a signal's handler may not lock: what it sends has no line
     rescue StandardError
       @failed = true
     end

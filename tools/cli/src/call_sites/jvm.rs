@@ -52,7 +52,8 @@ pub(crate) fn load_agent(
 /// Where a command line names `java`, as the program or as the one that a wrapper runs.
 pub(crate) fn java_in(command: &[OsString]) -> Option<usize> {
     let place = command.iter().take(WORDS_MAX).position(|word| name_of(word) == "java")?;
-    let (first, others) = command[..place].split_first().map_or((None, &[][..]), |(first, rest)| (Some(first), rest));
+    let (first, others) =
+        command[..place].split_first().map_or((None, &[][..]), |(first, rest)| (Some(first), rest));
     let is_plain = first.is_none_or(|first| WRAPPERS.contains(&name_of(first)))
         && others.iter().all(|word| WRAPPERS.contains(&name_of(word)) || is_argument(word));
     (is_plain && is_of_this_machine(&command[place])).then_some(place)
@@ -90,8 +91,10 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let java = directory.path().join("java");
         std::os::unix::fs::symlink("/proc/self/exe", &java).unwrap();
-        let words: Vec<OsString> =
-            command.split(' ').map(|word| if word == "JAVA" { java.clone().into() } else { word.into() }).collect();
+        let words: Vec<OsString> = command
+            .split(' ')
+            .map(|word| if word == "JAVA" { java.clone().into() } else { word.into() })
+            .collect();
         java_in(&words)
     }
 

@@ -130,7 +130,9 @@ pub(crate) fn are_wanted(when: CallSitesWhen, command: &[OsString]) -> bool {
 /// Whether a word of a command line is Python, Node or Ruby, or the name of a script that one of them runs.
 fn is_runtime(word: &OsStr) -> bool {
     let name = Path::new(word).file_name().and_then(OsStr::to_str).unwrap_or_default();
-    if ["python", "pypy", "ruby"].iter().any(|runtime| name.starts_with(runtime)) || name == "node" || name == "nodejs"
+    if ["python", "pypy", "ruby"].iter().any(|runtime| name.starts_with(runtime))
+        || name == "node"
+        || name == "nodejs"
     {
         return true;
     }

@@ -54,13 +54,12 @@ public class HibernateProgram {
     }
 
     static void notes(SessionFactory factory) {
-        for (int note = 0; note < 20; note++) {
-            var body = "note " + note;
-            factory.inTransaction(session -> {
+        factory.inTransaction(session -> {
+            for (int note = 0; note < 20; note++) {
                 var insert = session.createNativeMutationQuery("INSERT INTO note (body) VALUES (:body)");
-                insert.setParameter("body", body).executeUpdate(); // OT003
-            });
-        }
+                insert.setParameter("body", "note " + note).executeUpdate(); // OT002
+            }
+        });
     }
 
     public static void main(String[] arguments) {

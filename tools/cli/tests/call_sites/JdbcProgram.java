@@ -44,10 +44,10 @@ public class JdbcProgram {
         try (var statement = connection.prepareStatement("INSERT INTO note (body) VALUES (?)")) {
             for (int note = 0; note < 20; note++) {
                 statement.setString(1, "note " + note);
-                statement.executeUpdate(); // OT003
-                connection.commit();
+                statement.executeUpdate(); // OT002
             }
         }
+        connection.commit();
         connection.setAutoCommit(true);
     }
 

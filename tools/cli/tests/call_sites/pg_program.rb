@@ -11,8 +11,10 @@ def loops(connection)
     until connection.exec_params('FETCH 10 FROM pieces', []).ntuples.zero? # OT004
     end
   end
-  20.times do |note|
-    connection.exec_params('INSERT INTO note (body) VALUES ($1)', ["note #{note}"])
+  connection.transaction do
+    20.times do |note|
+      connection.exec_params('INSERT INTO note (body) VALUES ($1)', ["note #{note}"]) # OT002
+    end
   end
 end
 
