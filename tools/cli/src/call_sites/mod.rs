@@ -3,7 +3,7 @@
 //! A runtime tells of each call that may have waited for the database: on which of its connections, and when it began and ended
 //! on the gateway's clock. An exchange whose first byte came within one call is that call's. So nothing changes between
 //! the client and the database. The lines are described in `onetrip_call_sites.py`; `call_sites.js`,
-//! `call_sites.rb` and `jvm.c` write the same.
+//! `call_sites.rb` and the agent in `jvm/` write the same.
 
 mod jvm;
 
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use onetrip_gateway::Gateway;
 use onetrip_ledger::{Finding, Spot};
 use onetrip_target::launch::Redirect;
@@ -68,6 +68,9 @@ impl CallSites {
         calls: Arc<Mutex<Calls>>,
         redirect: &mut Redirect,
     ) -> Result<Self> {
+        if !is_plain(directory) {
+            bail!("options cannot hold the path {}. Set TMPDIR to another directory", directory.display());
+        }
         let path = directory.join("calls");
         let listener = UnixListener::bind(&path).context("cannot listen")?;
         let modules = directory.join("modules");
@@ -104,6 +107,13 @@ impl CallSites {
         let all = self.processes.acquire_many(PROCESSES_MAX as u32);
         tokio::time::timeout(Duration::from_millis(500), all).await.is_ok()
     }
+}
+
+/// Whether a path stays one word, and whole, in PYTHONPATH, RUBYOPT and options of a JVM. A runtime whose options are torn does
+/// not start.
+fn is_plain(path: &Path) -> bool {
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-+@%~,".contains(byte);
+    path.as_os_str().as_encoded_bytes().iter().all(is_plain)
 }
 
 /// Puts a value before what a variable holds, for the program.

@@ -1,4 +1,4 @@
-//! How a JVM is made to load the agent that tells its program's lines (`jvm.c`).
+//! How a JVM is made to load the agent that tells its program's lines (`agent.c`).
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
