@@ -3,14 +3,20 @@
 # Tells `onetrip run` which line of a Ruby program sends each statement. RUBYOPT makes Ruby require this file first. The lines,
 # and what they mean, are those of onetrip_call_sites.py. The calls of PG::Connection (the gem `pg`) are wrapped, so
 # Active Record and Sequel are covered; what goes between client and database stays the same. Whatever fails here ends the
-# telling, not the program. Nothing is required but `socket`: a gem that were loaded here could not be loaded in the version
-# that the program's Gemfile names.
+# telling, not the program. Nothing is required but what is part of Ruby: a gem that were loaded here could not be loaded in
+# the version that the program's Gemfile names. A Ruby that is too old has to be able to read this file, too: it has no
+# syntax that is newer than Ruby 2.3.
 
-require 'socket'
+begin
+  require 'rbconfig'
+  require 'socket'
+rescue LoadError
+  return
+end
 
 module OnetripCallSites
   FRAMES_MAX = 5
-  FRAME_LENGTH_MAX = 200
+  FRAME_BYTES_MAX = 200
   DEPTH_MAX = 200
   # What is not yet told goes out after so many lines, or so long after the last time.
   LINES_MAX = 64
@@ -82,7 +88,7 @@ module OnetripCallSites
       until rest.empty?
         written = @socket.write_nonblock(rest, exception: false)
         if written.is_a?(Integer)
-          rest = rest.byteslice(written..)
+          rest = rest.byteslice(written, rest.bytesize)
         elsif !IO.select(nil, [@socket], nil, PATIENCE_SECONDS)
           raise IOError, 'nobody reads'
         end
@@ -99,7 +105,11 @@ module OnetripCallSites
     ].freeze
     LIBRARY = %w[rubylibdir rubyarchdir vendordir sitedir].map { |name| RbConfig::CONFIG[name] }
                                                           .compact.map { |path| "#{path}/" }.freeze
-    ROOT = "#{Dir.pwd}/"
+    ROOT = begin
+      "#{Dir.pwd}/"
+    rescue SystemCallError
+      '' # the directory is gone
+    end
 
     @origins = {}
 
@@ -137,9 +147,11 @@ module OnetripCallSites
       end
 
       def origin_of(path)
-        return :never if path == __FILE__ || path.start_with?('<internal:')
+        # What is made of text while the program runs names no file of its own.
+        return :never if path == __FILE__ || path.start_with?('<internal:', '(eval')
 
-        gem = path[%r{/gems/([^/]+)-[0-9a-f][^/]*/}, 1]
+        # "pg-1.5.9-aarch64-linux", "activerecord-1f3a5c7d9e0b"
+        gem = path[%r{/gems/([^/]+?)-(?:\d|\h{7,}/)}, 1]
         return BETWEEN.include?(gem) ? :never : :installed if gem
         return :never if path.start_with?(*LIBRARY)
 
@@ -152,7 +164,7 @@ module OnetripCallSites
         label = frame.base_label
         name = label.nil? || label.start_with?('<') ? '' : " in #{label}"
         text = "#{path}:#{frame.lineno}#{name}"
-        text.length > FRAME_LENGTH_MAX ? text[-FRAME_LENGTH_MAX..] : text
+        text.bytesize > FRAME_BYTES_MAX ? text.byteslice(-FRAME_BYTES_MAX, FRAME_BYTES_MAX) : text
       end
 
       def quoted(text)
@@ -317,9 +329,11 @@ module OnetripCallSites
     # is over: it is for the program.
     def quietly
       Thread.handle_interrupt(Exception => :never) do
-        yield
-      rescue StandardError
-        nil
+        begin
+          yield
+        rescue StandardError
+          nil
+        end
       end
     end
 

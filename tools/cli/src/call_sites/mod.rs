@@ -50,6 +50,8 @@ const PROCESSES_MAX: usize = 1024;
 const CALLS_MAX: usize = 2_000_000;
 /// Sites and connections that are kept.
 const SITES_MAX: usize = 100_000;
+/// Calls within one that are looked through for it.
+const WITHIN_MAX: usize = 1000;
 /// Looks at both clocks.
 const LOOKS: usize = 16;
 
@@ -289,10 +291,32 @@ impl Calls {
 }
 
 impl Connection {
-    /// The site of the call that was under way at `at`.
+    /// The site of the innermost call that was under way at `at`: a block that a call runs may make calls, which end first.
     fn site_at(&self, at: u64) -> Option<u32> {
         let place = self.calls.partition_point(|call| call.ended < at);
-        let call = self.calls.get(place)?;
-        (call.begun <= at).then_some(call.site)
+        let call = self.calls[place..].iter().take(WITHIN_MAX).find(|call| call.begun <= at)?;
+        Some(call.site)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_whose_block_makes_calls_has_what_it_sent_itself() {
+        let calls = [(20, 30, 1), (40, 50, 2), (10, 60, 0), (70, 80, 3)]
+            .map(|(begun, ended, site)| Call { begun, ended, site });
+        let connection = Connection { opened: (0, 5), calls: calls.to_vec() };
+        let sites = [8, 12, 25, 35, 45, 55, 65, 75].map(|at| connection.site_at(at));
+        assert_eq!(sites, [None, Some(0), Some(1), Some(0), Some(2), Some(0), None, Some(3)]);
+    }
+
+    #[test]
+    fn a_path_that_an_option_would_tear_is_not_plain() {
+        assert!(is_plain(Path::new("/tmp/onetrip-aB3_x.y")));
+        for path in ["/tmp/of two words", "/tmp/a=b", "/tmp/a:b", "/tmp/it's", "/tmp/a\"b", "/tmp/a\\b"] {
+            assert!(!is_plain(Path::new(path)), "{path}");
+        }
     }
 }
