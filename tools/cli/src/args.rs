@@ -132,7 +132,7 @@ pub(crate) struct RunOptions {
     pub(crate) listen: Option<SocketAddr>,
     /// Whether findings name the lines of the program that sent their statements
     ///
-    /// In Python (psycopg2, psycopg, asyncpg), Node (pg), Ruby (pg) and on the JVM (any driver). PYTHONPATH, NODE_OPTIONS or
+    /// In Python (psycopg2, psycopg, asyncpg), Node (pg), Ruby (pg) and on the JVM (JDBC). PYTHONPATH, NODE_OPTIONS or
     /// RUBYOPT name a module that wraps the driver's calls; the JVM gets an agent. Nothing changes between client and database.
     #[arg(long, value_enum, value_name = "WHEN", default_value_t = CallSitesWhen::Auto)]
     pub(crate) call_sites: CallSitesWhen,

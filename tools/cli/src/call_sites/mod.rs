@@ -305,8 +305,11 @@ mod tests {
 
     #[test]
     fn a_call_whose_block_makes_calls_has_what_it_sent_itself() {
-        let calls = [(20, 30, 1), (40, 50, 2), (10, 60, 0), (70, 80, 3)]
-            .map(|(begun, ended, site)| Call { begun, ended, site });
+        let calls = [(20, 30, 1), (40, 50, 2), (10, 60, 0), (70, 80, 3)].map(|(begun, ended, site)| Call {
+            begun,
+            ended,
+            site,
+        });
         let connection = Connection { opened: (0, 5), calls: calls.to_vec() };
         let sites = [8, 12, 25, 35, 45, 55, 65, 75].map(|at| connection.site_at(at));
         assert_eq!(sites, [None, Some(0), Some(1), Some(0), Some(2), Some(0), None, Some(3)]);
