@@ -18,27 +18,29 @@ typedef int32_t write_method(environment, object, object, int64_t, int32_t);
 typedef int64_t write_all_method(environment, object, object, int64_t, int32_t);
 typedef void old_write_method(environment, object, object, object, int32_t, int32_t);
 typedef int32_t connect_method(environment, object, unsigned char, object, object, int32_t);
-typedef int32_t connect_path_method(environment, object, object, object);
+typedef int32_t path_connect_method(environment, object, object, object);
 typedef void old_connect_method(environment, object, object, int32_t, int32_t);
 
-static write_method *writes[SLOTS];
-static write_all_method *writes_all[SLOTS];
-static old_write_method *old_writes[SLOTS];
-static connect_method *connects[SLOTS];
-static connect_path_method *path_connects[SLOTS];
-static old_connect_method *old_connects[SLOTS];
+/* Java's own functions, one for each class. */
+static void *writes[SLOTS], *writes_all[SLOTS], *old_writes[SLOTS];
+static void *connects[SLOTS], *path_connects[SLOTS], *old_connects[SLOTS];
 
 /* The descriptor that a java.io.FileDescriptor holds; -1 if it holds none. */
 static int descriptor_of(environment java, object holder)
 {
-	field_id field;
+	/* Of the one class there is, so that every thread finds the same. */
+	static field_id known;
+	field_id field = __atomic_load_n(&known, __ATOMIC_RELAXED);
 
 	if (!holder)
 		return -1;
-	field = FIELD_OF(java, CLASS_OF(java, holder), "fd", "I");
 	if (!field) {
-		CLEAR_EXCEPTION(java);
-		return -1;
+		field = FIELD_OF(java, CLASS_OF(java, holder), "fd", "I");
+		if (!field) {
+			CLEAR_EXCEPTION(java);
+			return -1;
+		}
+		__atomic_store_n(&known, field, __ATOMIC_RELAXED);
 	}
 	return GET_INT(java, holder, field);
 }
@@ -84,7 +86,7 @@ static void writing_array(environment java, int descriptor, object array, int32_
 	static int32_t write_##slot(environment java, object class, object holder, int64_t bytes, int32_t size)         \
 	{                                                                                                               \
 		writing(java, descriptor_of(java, holder), (unsigned char *)(uintptr_t)bytes, size);                    \
-		return writes[slot](java, class, holder, bytes, size);                                                  \
+		return ((write_method *)writes[slot])(java, class, holder, bytes, size);                                \
 	}
 EACH_SLOT(DEFINE_WRITE)
 
@@ -92,7 +94,7 @@ EACH_SLOT(DEFINE_WRITE)
 	static int64_t write_all_##slot(environment java, object class, object holder, int64_t parts, int32_t count)    \
 	{                                                                                                               \
 		writing_all(java, descriptor_of(java, holder), (struct iovec *)(uintptr_t)parts, count);                \
-		return writes_all[slot](java, class, holder, parts, count);                                             \
+		return ((write_all_method *)writes_all[slot])(java, class, holder, parts, count);                       \
 	}
 EACH_SLOT(DEFINE_WRITE_ALL)
 
@@ -101,7 +103,7 @@ EACH_SLOT(DEFINE_WRITE_ALL)
 				     int32_t size)                                                                      \
 	{                                                                                                               \
 		writing_array(java, descriptor_of(java, holder), bytes, from, size);                                    \
-		old_writes[slot](java, self, holder, bytes, from, size);                                                \
+		((old_write_method *)old_writes[slot])(java, self, holder, bytes, from, size);                          \
 	}
 EACH_SLOT(DEFINE_OLD_WRITE)
 
@@ -110,7 +112,7 @@ EACH_SLOT(DEFINE_OLD_WRITE)
 				      int32_t port)                                                                     \
 	{                                                                                                               \
 		connecting(java, descriptor_of(java, holder));                                                          \
-		return connects[slot](java, class, is_v6, holder, host, port);                                          \
+		return ((connect_method *)connects[slot])(java, class, is_v6, holder, host, port);                      \
 	}
 EACH_SLOT(DEFINE_CONNECT)
 
@@ -118,7 +120,7 @@ EACH_SLOT(DEFINE_CONNECT)
 	static int32_t path_connect_##slot(environment java, object class, object holder, object path)                  \
 	{                                                                                                               \
 		connecting(java, descriptor_of(java, holder));                                                          \
-		return path_connects[slot](java, class, holder, path);                                                  \
+		return ((path_connect_method *)path_connects[slot])(java, class, holder, path);                         \
 	}
 EACH_SLOT(DEFINE_PATH_CONNECT)
 
@@ -126,7 +128,7 @@ EACH_SLOT(DEFINE_PATH_CONNECT)
 	static void old_connect_##slot(environment java, object self, object host, int32_t port, int32_t patience)      \
 	{                                                                                                               \
 		connecting(java, descriptor_in(java, self));                                                            \
-		old_connects[slot](java, self, host, port, patience);                                                   \
+		((old_connect_method *)old_connects[slot])(java, self, host, port, patience);                           \
 	}
 EACH_SLOT(DEFINE_OLD_CONNECT)
 
@@ -139,16 +141,16 @@ static const struct {
 	void **originals;
 	void *ours[SLOTS];
 } kinds[] = {
-	{DISPATCHERS, "write0", "(Ljava/io/FileDescriptor;JI)I", (void **)writes, TABLE(write)},
-	{DISPATCHERS, "writev0", "(Ljava/io/FileDescriptor;JI)J", (void **)writes_all, TABLE(write_all)},
+	{DISPATCHERS, "write0", "(Ljava/io/FileDescriptor;JI)I", writes, TABLE(write)},
+	{DISPATCHERS, "writev0", "(Ljava/io/FileDescriptor;JI)J", writes_all, TABLE(write_all)},
 	{{"Ljava/net/SocketOutputStream;"},
-	 "socketWrite0", "(Ljava/io/FileDescriptor;[BII)V", (void **)old_writes, TABLE(old_write)},
+	 "socketWrite0", "(Ljava/io/FileDescriptor;[BII)V", old_writes, TABLE(old_write)},
 	{{"Lsun/nio/ch/Net;"},
-	 "connect0", "(ZLjava/io/FileDescriptor;Ljava/net/InetAddress;I)I", (void **)connects, TABLE(connect)},
+	 "connect0", "(ZLjava/io/FileDescriptor;Ljava/net/InetAddress;I)I", connects, TABLE(connect)},
 	{{"Lsun/nio/ch/UnixDomainSockets;"},
-	 "connect0", "(Ljava/io/FileDescriptor;[B)I", (void **)path_connects, TABLE(path_connect)},
+	 "connect0", "(Ljava/io/FileDescriptor;[B)I", path_connects, TABLE(path_connect)},
 	{{"Ljava/net/PlainSocketImpl;"},
-	 "socketConnect", "(Ljava/net/InetAddress;II)V", (void **)old_connects, TABLE(old_connect)},
+	 "socketConnect", "(Ljava/net/InetAddress;II)V", old_connects, TABLE(old_connect)},
 };
 
 void *instead_of(const char *class, const char *name, const char *signature, void *address)
