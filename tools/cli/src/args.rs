@@ -132,8 +132,8 @@ pub(crate) struct RunOptions {
     pub(crate) listen: Option<SocketAddr>,
     /// Whether findings name the lines of the program that sent their statements
     ///
-    /// In Python (psycopg2, psycopg, asyncpg) and Node (pg). A module that PYTHONPATH or NODE_OPTIONS names wraps the driver's calls.
-    /// Nothing changes between client and database.
+    /// In Python (psycopg2, psycopg, asyncpg), Node (pg), Ruby (pg) and on the JVM (JDBC). PYTHONPATH, NODE_OPTIONS or
+    /// RUBYOPT name a module that wraps the driver's calls; the JVM gets an agent. Nothing changes between client and database.
     #[arg(long, value_enum, value_name = "WHEN", default_value_t = CallSitesWhen::Auto)]
     pub(crate) call_sites: CallSitesWhen,
     #[command(flatten)]
@@ -154,7 +154,7 @@ pub(crate) struct RunOptions {
 /// When the lines of the program are found out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum CallSitesWhen {
-    /// If the command line names Python or Node, or a script that one of them runs
+    /// If the command line names Python, Node, Ruby or java, or a script that one of the first three runs
     Auto,
     /// Also if another program starts them
     On,
