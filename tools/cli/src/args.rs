@@ -94,6 +94,9 @@ pub(crate) enum Command {
     /// Print every text of the help, for the linter of prose
     #[command(hide = true)]
     Texts,
+    /// Print the reference of all commands as Markdown
+    #[command(hide = true)]
+    Reference,
 }
 
 // A paragraph is one line, which clap wraps to the terminal's width.

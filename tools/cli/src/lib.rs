@@ -101,6 +101,7 @@ fn run(command: Command) -> ExitCode {
         Command::Completions(options) => pages::completions(&options),
         Command::Man(options) => pages::man(&options),
         Command::Texts => pages::texts(),
+        Command::Reference => pages::reference(),
     };
     done.unwrap_or_else(|error| {
         say(explained(&error));

@@ -85,6 +85,96 @@ fn write_text<'a>(name: &str, texts: impl IntoIterator<Item = Option<&'a StyledS
     }
 }
 
+/// `onetrip reference`: docs/commands.md.
+pub(crate) fn reference() -> Result<ExitCode> {
+    let mut command = Cli::command();
+    command.build();
+    let mut page = String::from(
+        "# Commands and options\n\n`cargo xtask docs` makes this page from the texts of `--help`. A build without some features has \
+         fewer commands\n([install](install.md)).\n",
+    );
+    for command in command.get_subcommands() {
+        write_reference(command, &mut page);
+    }
+    print(Stream::Output, |_| page)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn write_reference(command: &clap::Command, page: &mut String) {
+    if command.is_hide_set() || command.get_name() == "help" {
+        return;
+    }
+    let text = |text: Option<&StyledStr>| text.map(ToString::to_string).unwrap_or_default();
+    page.push_str(&format!("\n## {}\n", command.get_bin_name().unwrap_or_else(|| command.get_name())));
+    page.push_str(&format!("\n{}.\n", text(command.get_long_about().or_else(|| command.get_about())).trim_end_matches('.')));
+    let examples = text(command.get_before_long_help().or_else(|| command.get_before_help()));
+    if let Some((_, examples)) = examples.split_once("Examples:\n") {
+        let lines: Vec<&str> = examples.lines().map(str::trim).collect();
+        page.push_str(&format!("\n```sh\n{}\n```\n", lines.join("\n")));
+    }
+    let after = text(command.get_after_long_help().or_else(|| command.get_after_help()));
+    if !after.is_empty() {
+        page.push_str(&format!("\n{}\n", escaped(&after)));
+    }
+    let mut headings: Vec<&str> = Vec::new();
+    for argument in command.get_arguments().filter(|argument| !argument.is_hide_set()) {
+        let heading = argument.get_help_heading().unwrap_or(if argument.is_positional() { "Arguments" } else { "Options" });
+        if !headings.contains(&heading) {
+            headings.push(heading);
+        }
+    }
+    for heading in headings {
+        page.push_str(&format!("\n**{heading}**\n\n"));
+        let is_in = |argument: &&Arg| {
+            let own = argument.get_help_heading().unwrap_or(if argument.is_positional() { "Arguments" } else { "Options" });
+            !argument.is_hide_set() && own == heading
+        };
+        for argument in command.get_arguments().filter(is_in) {
+            write_option(argument, page);
+        }
+    }
+    for sub in command.get_subcommands() {
+        write_reference(sub, page);
+    }
+}
+
+/// An item of a list: the names of an option and of its value, what it does, and its values.
+fn write_option(argument: &Arg, page: &mut String) {
+    let takes_value = argument.get_action().takes_values();
+    let values = argument.get_value_names().unwrap_or_default().iter().map(|name| format!("<{name}>"));
+    let value = if takes_value { values.collect::<Vec<_>>().join(" ") } else { String::new() };
+    let short = argument.get_short().map(|short| format!("-{short}"));
+    let long = argument.get_long().map(|long| format!("--{long}"));
+    let names: Vec<String> = short.into_iter().chain(long).collect();
+    let shown = [names.join(", "), value].join(" ");
+    let help = argument.get_long_help().or_else(|| argument.get_help()).map(ToString::to_string).unwrap_or_default();
+    let mut paragraphs = help.split("\n\n").map(escaped);
+    let mut item = format!("- `{}`: {}", shown.trim(), paragraphs.next().unwrap_or_default());
+    let defaults: Vec<String> =
+        argument.get_default_values().iter().map(|value| value.to_string_lossy().into_owned()).collect();
+    if takes_value && !defaults.is_empty() && !argument.is_hide_default_value_set() {
+        item.push_str(&format!(" [default: {}]", defaults.join(" ")));
+    }
+    for paragraph in paragraphs {
+        item.push_str(&format!("\n\n  {paragraph}"));
+    }
+    page.push_str(&item);
+    page.push('\n');
+    let possible = argument.get_possible_values();
+    let shown = possible.iter().filter(|value| !value.is_hide_set() && takes_value && !argument.is_hide_possible_values_set());
+    for value in shown {
+        match value.get_help() {
+            Some(help) => page.push_str(&format!("  - `{}`: {}\n", value.get_name(), escaped(&help.to_string()))),
+            None => page.push_str(&format!("  - `{}`\n", value.get_name())),
+        }
+    }
+}
+
+/// What would be markup is none.
+fn escaped(text: &str) -> String {
+    text.replace('<', "\\<").replace('*', "\\*").replace('_', "\\_")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

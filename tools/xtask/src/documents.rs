@@ -5,8 +5,12 @@ use anyhow::{Result, bail};
 use crate::steps::Spec;
 
 /// The packages and their tests that write a document when `UPDATE_DOCS` is set.
-const WRITERS: &[(&str, &str)] =
-    &[("onetrip-ledger", "pages"), ("onetrip-session", "safety_doc"), ("onetrip-export", "rows_doc")];
+const WRITERS: &[(&str, &str)] = &[
+    ("onetrip-ledger", "pages"),
+    ("onetrip-session", "safety_doc"),
+    ("onetrip-export", "rows_doc"),
+    ("onetrip", "commands_doc"),
+];
 
 pub(crate) fn write() -> Result<()> {
     for (package, test) in WRITERS {

@@ -14,6 +14,7 @@ const GENERATED: &[&str] = &["generated", "postgres", "remedies", "sessions"];
 /// What others rely on: formats, reports, documents that are made from code, allocations, and who depends on whom.
 const CONTRACTS: &[&str] = &[
     "allocations",
+    "commands_doc",
     "explain",
     "golden",
     "guide",
