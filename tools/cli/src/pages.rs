@@ -106,7 +106,10 @@ fn write_reference(command: &clap::Command, page: &mut String) {
     }
     let text = |text: Option<&StyledStr>| text.map(ToString::to_string).unwrap_or_default();
     page.push_str(&format!("\n## {}\n", command.get_bin_name().unwrap_or_else(|| command.get_name())));
-    page.push_str(&format!("\n{}.\n", text(command.get_long_about().or_else(|| command.get_about())).trim_end_matches('.')));
+    page.push_str(&format!(
+        "\n{}.\n",
+        text(command.get_long_about().or_else(|| command.get_about())).trim_end_matches('.')
+    ));
     let examples = text(command.get_before_long_help().or_else(|| command.get_before_help()));
     if let Some((_, examples)) = examples.split_once("Examples:\n") {
         let lines: Vec<&str> = examples.lines().map(str::trim).collect();
@@ -117,8 +120,13 @@ fn write_reference(command: &clap::Command, page: &mut String) {
         page.push_str(&format!("\n{}\n", escaped(&after)));
     }
     let mut headings: Vec<&str> = Vec::new();
-    for argument in command.get_arguments().filter(|argument| !argument.is_hide_set()) {
-        let heading = argument.get_help_heading().unwrap_or(if argument.is_positional() { "Arguments" } else { "Options" });
+    let is_told = |argument: &Arg| !argument.is_hide_set() && argument.get_id() != "help";
+    for argument in command.get_arguments().filter(|argument| is_told(argument)) {
+        let heading = argument.get_help_heading().unwrap_or(if argument.is_positional() {
+            "Arguments"
+        } else {
+            "Options"
+        });
         if !headings.contains(&heading) {
             headings.push(heading);
         }
@@ -126,8 +134,12 @@ fn write_reference(command: &clap::Command, page: &mut String) {
     for heading in headings {
         page.push_str(&format!("\n**{heading}**\n\n"));
         let is_in = |argument: &&Arg| {
-            let own = argument.get_help_heading().unwrap_or(if argument.is_positional() { "Arguments" } else { "Options" });
-            !argument.is_hide_set() && own == heading
+            let own = argument.get_help_heading().unwrap_or(if argument.is_positional() {
+                "Arguments"
+            } else {
+                "Options"
+            });
+            is_told(argument) && own == heading
         };
         for argument in command.get_arguments().filter(is_in) {
             write_option(argument, page);
@@ -147,7 +159,8 @@ fn write_option(argument: &Arg, page: &mut String) {
     let long = argument.get_long().map(|long| format!("--{long}"));
     let names: Vec<String> = short.into_iter().chain(long).collect();
     let shown = [names.join(", "), value].join(" ");
-    let help = argument.get_long_help().or_else(|| argument.get_help()).map(ToString::to_string).unwrap_or_default();
+    let help =
+        argument.get_long_help().or_else(|| argument.get_help()).map(ToString::to_string).unwrap_or_default();
     let mut paragraphs = help.split("\n\n").map(escaped);
     let mut item = format!("- `{}`: {}", shown.trim(), paragraphs.next().unwrap_or_default());
     let defaults: Vec<String> =
@@ -161,10 +174,14 @@ fn write_option(argument: &Arg, page: &mut String) {
     page.push_str(&item);
     page.push('\n');
     let possible = argument.get_possible_values();
-    let shown = possible.iter().filter(|value| !value.is_hide_set() && takes_value && !argument.is_hide_possible_values_set());
+    let shown = possible
+        .iter()
+        .filter(|value| !value.is_hide_set() && takes_value && !argument.is_hide_possible_values_set());
     for value in shown {
         match value.get_help() {
-            Some(help) => page.push_str(&format!("  - `{}`: {}\n", value.get_name(), escaped(&help.to_string()))),
+            Some(help) => {
+                page.push_str(&format!("  - `{}`: {}\n", value.get_name(), escaped(&help.to_string())))
+            }
             None => page.push_str(&format!("  - `{}`\n", value.get_name())),
         }
     }

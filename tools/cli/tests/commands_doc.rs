@@ -17,7 +17,8 @@ fn the_page_of_commands_says_what_the_help_says() {
     }
     assert_eq!(fs::read_to_string(&path).unwrap_or_default(), made, "run: cargo xtask docs");
     for (command, option) in [("run", "--remedies"), ("lab tune", "--table"), ("completions", "<SHELL>")] {
-        let section = made.split("\n## ").find(|section| section.starts_with(&format!("onetrip {command}\n")));
+        let section =
+            made.split("\n## ").find(|section| section.starts_with(&format!("onetrip {command}\n")));
         assert!(section.is_some_and(|section| section.contains(option)), "onetrip {command} has {option}");
     }
 }
