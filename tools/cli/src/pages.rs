@@ -53,11 +53,8 @@ pub(crate) fn texts() -> Result<ExitCode> {
 }
 
 fn write_texts(command: &clap::Command, page: &mut String) {
-    let name = command.get_bin_name().unwrap_or_else(|| command.get_name());
-    let about = command.get_long_about().or_else(|| command.get_about());
-    let after = command.get_after_long_help().or_else(|| command.get_after_help());
-    let before = command.get_before_long_help().or_else(|| command.get_before_help());
-    write_text(name, [before, about, after], page);
+    let name = name_of(command);
+    write_text(name, texts_of(command), page);
     for argument in command.get_arguments().filter(|argument| !argument.is_hide_set()) {
         write_argument(name, argument, page);
     }
@@ -66,13 +63,30 @@ fn write_texts(command: &clap::Command, page: &mut String) {
     }
 }
 
+fn name_of(command: &clap::Command) -> &str {
+    command.get_bin_name().unwrap_or_else(|| command.get_name())
+}
+
+/// What `--help` says of a command before its options, of the command itself, and after them.
+fn texts_of(command: &clap::Command) -> [Option<&StyledStr>; 3] {
+    [
+        command.get_before_long_help().or_else(|| command.get_before_help()),
+        command.get_long_about().or_else(|| command.get_about()),
+        command.get_after_long_help().or_else(|| command.get_after_help()),
+    ]
+}
+
+/// What `--help` says of an option.
+fn help_of(argument: &Arg) -> Option<&StyledStr> {
+    argument.get_long_help().or_else(|| argument.get_help())
+}
+
 fn write_argument(command: &str, argument: &Arg, page: &mut String) {
     let name = match argument.get_long() {
         Some(long) => format!("{command} --{long}"),
         None => format!("{command} {}", argument.get_id()),
     };
-    let help = argument.get_long_help().or_else(|| argument.get_help());
-    write_text(&name, [help], page);
+    write_text(&name, [help_of(argument)], page);
     for value in argument.get_possible_values().iter().filter(|value| !value.is_hide_set()) {
         write_text(&format!("{name} {}", value.get_name()), [value.get_help()], page);
     }
@@ -105,45 +119,28 @@ fn write_reference(command: &clap::Command, page: &mut String) {
         return;
     }
     let text = |text: Option<&StyledStr>| text.map(ToString::to_string).unwrap_or_default();
-    page.push_str(&format!("\n## {}\n", command.get_bin_name().unwrap_or_else(|| command.get_name())));
-    page.push_str(&format!(
-        "\n{}.\n",
-        text(command.get_long_about().or_else(|| command.get_about())).trim_end_matches('.')
-    ));
-    let examples = text(command.get_before_long_help().or_else(|| command.get_before_help()));
-    if let Some((_, examples)) = examples.split_once("Examples:\n") {
+    let [before, about, after] = texts_of(command).map(text);
+    page.push_str(&format!("\n## {}\n\n{}.\n", name_of(command), about.trim_end_matches('.')));
+    if let Some((_, examples)) = before.split_once("Examples:\n") {
         let lines: Vec<&str> = examples.lines().map(str::trim).collect();
         page.push_str(&format!("\n```sh\n{}\n```\n", lines.join("\n")));
     }
-    let after = text(command.get_after_long_help().or_else(|| command.get_after_help()));
     if !after.is_empty() {
         page.push_str(&format!("\n{}\n", escaped(&after)));
     }
-    let mut headings: Vec<&str> = Vec::new();
-    let is_told = |argument: &Arg| !argument.is_hide_set() && argument.get_id() != "help";
-    for argument in command.get_arguments().filter(|argument| is_told(argument)) {
-        let heading = argument.get_help_heading().unwrap_or(if argument.is_positional() {
-            "Arguments"
-        } else {
-            "Options"
-        });
-        if !headings.contains(&heading) {
-            headings.push(heading);
+    let is_told = |argument: &&Arg| !argument.is_hide_set() && argument.get_id() != "help";
+    let mut headings: Vec<(&str, Vec<&Arg>)> = Vec::new();
+    for argument in command.get_arguments().filter(is_told) {
+        let usual = if argument.is_positional() { "Arguments" } else { "Options" };
+        let heading = argument.get_help_heading().unwrap_or(usual);
+        match headings.iter_mut().find(|(known, _)| *known == heading) {
+            Some((_, arguments)) => arguments.push(argument),
+            None => headings.push((heading, vec![argument])),
         }
     }
-    for heading in headings {
+    for (heading, arguments) in headings {
         page.push_str(&format!("\n**{heading}**\n\n"));
-        let is_in = |argument: &&Arg| {
-            let own = argument.get_help_heading().unwrap_or(if argument.is_positional() {
-                "Arguments"
-            } else {
-                "Options"
-            });
-            is_told(argument) && own == heading
-        };
-        for argument in command.get_arguments().filter(is_in) {
-            write_option(argument, page);
-        }
+        arguments.into_iter().for_each(|argument| write_option(argument, page));
     }
     for sub in command.get_subcommands() {
         write_reference(sub, page);
@@ -159,8 +156,7 @@ fn write_option(argument: &Arg, page: &mut String) {
     let long = argument.get_long().map(|long| format!("--{long}"));
     let names: Vec<String> = short.into_iter().chain(long).collect();
     let shown = [names.join(", "), value].join(" ");
-    let help =
-        argument.get_long_help().or_else(|| argument.get_help()).map(ToString::to_string).unwrap_or_default();
+    let help = help_of(argument).map(ToString::to_string).unwrap_or_default();
     let mut paragraphs = help.split("\n\n").map(escaped);
     let mut item = format!("- `{}`: {}", shown.trim(), paragraphs.next().unwrap_or_default());
     let defaults: Vec<String> =

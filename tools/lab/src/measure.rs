@@ -55,8 +55,14 @@ impl Measure {
             }
             Self::Memory => (cell.memory_max > 0).then_some(cell.memory_max as f64),
             Self::BesideP99 => (!cell.beside_ns.is_empty()).then(|| Summary::of(&cell.beside_ns).p99 as f64),
-            // The others have rounds.
-            _ => Some((cell.bytes_sent + cell.bytes_received) as f64),
+            Self::Bytes => Some((cell.bytes_sent + cell.bytes_received) as f64),
+            // They have rounds.
+            Self::Time
+            | Self::TimePerOperation
+            | Self::Throughput
+            | Self::CpuPerOperation
+            | Self::ServerCpuPerOperation
+            | Self::Wal => None,
         }
     }
 

@@ -224,7 +224,6 @@ function startWaterfall({ lanes: packed, statements, findings, users, scopes }) 
     const isWhole = Object.values(only).every((value) => value === "");
     if (!isWhole && !chosen) readout.textContent = `${count(trips)} ${trips === 1 ? "trip" : "trips"} chosen.`;
     for (const [name, select] of selects) select.value = only[name];
-    redraw();
   }
 
   /** A list for each thing that trips differ by; a list of one thing is none. */
@@ -234,7 +233,7 @@ function startWaterfall({ lanes: packed, statements, findings, users, scopes }) 
     const select = document.createElement("select");
     select.id = `only-${name}`;
     select.append(new Option("all", ""), ...options.map(([text, value]) => new Option(text, String(value))));
-    select.addEventListener("change", () => { only[name] = select.value; filter(); });
+    select.addEventListener("change", () => { only[name] = select.value; filter(); redraw(); });
     const box = document.createElement("label");
     box.append(`${label} `, select);
     element("filters").append(box);
