@@ -235,9 +235,6 @@ impl Facts {
             Event::PathMeasured(distance) => self.path.measured(distance),
             Event::ParameterReported { name, value } => {
                 self.settings.reported(name, value);
-                if name == b"server_version" {
-                    self.changes.version_reported(value);
-                }
                 if name == b"in_hot_standby" {
                     self.path.standby_reported(value != b"off");
                 }

@@ -315,9 +315,7 @@ impl Session {
         }
         let parameters: Vec<(&[u8], &[u8])> = message.parameters.iter().collect();
         self.tell(&Event::Opened(&parameters));
-        if self.facts.changes().may_logins_act() {
-            self.doubt_functions(Doubt::Called);
-        }
+        self.doubt_functions(Doubt::Login);
         let is_extension = |name: &[u8]| name.starts_with(EXTENSION_PREFIX);
         let unknown_options: Vec<&[u8]> =
             message.parameters.iter().map(|(name, _)| name).filter(|name| is_extension(name)).collect();

@@ -409,6 +409,7 @@ impl Server {
                 written: self.takes_locks,
                 read: false,
                 parsed: self.writes_unrun,
+                login: false,
             },
         }
     }
