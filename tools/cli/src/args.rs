@@ -418,8 +418,8 @@ pub(crate) struct WatchOptions {
     /// up to half a trip after COMMIT was answered. REVOKE is effective within 2 s, and a reloaded configuration within 2 s in
     /// a snapshot. DDL that did not pass through the gateway is noticed within 60 s. The counters of plans in
     /// pg_prepared_statements differ. A cancel request waits for what was sent early, 30 s at most, and is then dropped. In rare
-    /// cases a session ends with an error instead of an answer, for example if the server does not confirm an early COMMIT
-    /// within 5 s. docs/safety.md has the whole list and the rules.
+    /// cases a session ends with an error instead of an answer. One such case is a server that does not confirm an early
+    /// COMMIT within 5 s. docs/safety.md has the whole list and the rules.
     #[arg(long, value_name = "TIER", default_value = "none", help_heading = "Remedies")]
     pub(crate) remedies: Remedies,
     /// For one in N answers from memory, also ask the server, and compare: 1/1 all, 1/100 one in a hundred
