@@ -117,13 +117,17 @@ fn is_libpq(parameters: &[(&[u8], &[u8])]) -> bool {
 
 /// What is known of one connection's client.
 ///
-/// Drivers over libpq look alike. Where the program is known to be Python's, one that never sends parameters apart
+/// Drivers over libpq look alike, and others send no more than they do: one that has not asked for encryption is not named.
+/// Where the program is known to be Python's, one that never sends parameters apart
 /// from the text is taken for psycopg2, one that does for psycopg 3.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Recogniser {
     driver: Driver,
     orm: Option<Driver>,
+    /// Its parameters may be libpq's.
     is_libpq: bool,
+    /// It has asked for encryption, as libpq does by TCP unless it is told not to.
+    asked_encryption: bool,
     /// An ORM that has used connections of this kind before.
     expected: Option<Driver>,
     /// Templates of its own that each ORM was seen to send.
@@ -135,6 +139,7 @@ impl Recogniser {
     pub(crate) fn startup(&mut self, startup: &Startup<'_>) {
         self.driver = stack::of_startup(startup).unwrap_or_default();
         self.is_libpq = self.driver == Driver::UNKNOWN && is_libpq(startup.parameters);
+        self.asked_encryption = startup.asked_encryption;
     }
 
     /// An earlier connection of the same user to the same database, opened alike, was this ORM's. A statement of its shape
@@ -162,7 +167,7 @@ impl Recogniser {
     ) {
         if self.is_libpq {
             let found = match (self.driver.key(), program == Some(Language::Python)) {
-                ("unknown", false) => Some("libpq"),
+                ("unknown", false) if self.asked_encryption => Some("libpq"),
                 ("unknown", true) if !grouped => Some("psycopg2"),
                 ("unknown" | "psycopg2", true) if grouped => Some("psycopg3"),
                 _ => None,
