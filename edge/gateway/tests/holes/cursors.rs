@@ -278,6 +278,39 @@ fn an_answer_from_memory_does_not_replace_the_portal_that_the_program_has_bound(
     .assert_shut();
 }
 
+/// The portal of an answer from memory is among those that a text lists.
+#[test]
+fn the_portal_of_an_answer_from_memory_is_listed() {
+    let text = "SELECT v FROM numbered WHERE id >= $1 AND id < $1 + 3 ORDER BY id";
+    let lists = |stage: &Stage, statement: &str| {
+        let mut program = stage.session("program");
+        serves_named_repeat(&mut program, text);
+        program.exchange("Parse", &[parse_typed("st", text, &[INT4]), sync()].concat());
+        program.says("SELECT 1");
+        stage.thinks();
+        program.says("BEGIN ISOLATION LEVEL REPEATABLE READ");
+        stage.thinks();
+        for _ in 0..2 {
+            program.exchange("run", &[bind("", "st", &[b"4"]), execute("", 0), sync()].concat());
+            stage.thinks();
+        }
+        program.says("SELECT 1"); // ends the unnamed portal
+        program.exchange("run", &[bind("", "st", &[b"4"]), execute("", 0), sync()].concat());
+        let list = parse(statement, "SELECT name, statement FROM PG_CURSORS ORDER BY name");
+        program.exchange("list", &[list, bind("p", statement, &[]), execute("p", 0), sync()].concat());
+        program.says("COMMIT");
+    };
+    let unnamed = |stage: &Stage| lists(stage, "");
+    let named = |stage: &Stage| lists(stage, "list");
+    Hole {
+        name: "listed_portals",
+        setup: "CREATE TABLE numbered (id int PRIMARY KEY, v int); \
+                INSERT INTO numbered SELECT g, g * 10 FROM generate_series(1, 40) AS g; ANALYZE numbered",
+        programs: &[("an unnamed statement", &unnamed), ("a named one", &named)],
+    }
+    .assert_shut();
+}
+
 /// A character that the program's encoding does not have ends the piece that it is in, and no other. Only what is stored is
 /// read ahead where characters are converted.
 fn without_a_character(stage: &Stage) {
