@@ -2,6 +2,7 @@ use std::sync::Arc;
 
 use onetrip_sql::StatementKind;
 
+use super::pace::{Gap, Gauge};
 use super::purpose::Purpose;
 use crate::findings::Spot;
 use crate::{Exchange, Moment, Obstacle, Outcome, Remedy, Statement, Steps, TransactionStatus};
@@ -140,6 +141,8 @@ pub(super) struct Event<'e> {
     pub(super) think_ns: u64,
     /// The same of the exchanges before this one that only gave the connection back.
     pub(super) carried_ns: u64,
+    /// Which of these times are long for this program.
+    pub(super) gauge: Gauge,
     /// That time was within a transaction, or within one request of the program.
     pub(super) is_in_context: bool,
     /// The path's part of the exchange's time, in nanoseconds.
@@ -160,6 +163,11 @@ impl<'e> Event<'e> {
     /// none: what is there belongs together, however long a program, or a busy machine, takes between two exchanges.
     pub(super) fn apart_ns(&self) -> u64 {
         self.carried_ns + if self.is_in_context { 0 } else { self.think_ns }
+    }
+
+    /// How long that is for this program.
+    pub(super) fn gap(&self) -> Gap {
+        self.gauge.compare(self.apart_ns())
     }
 
     /// Whether it only gives the connection back to a pool: a reset of a session in which nothing was set. A ping is something

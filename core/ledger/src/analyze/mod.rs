@@ -12,6 +12,7 @@ mod groups;
 mod hash;
 mod lobs;
 mod loops;
+mod pace;
 mod pairs;
 mod prepares;
 mod purpose;

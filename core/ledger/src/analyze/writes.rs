@@ -4,6 +4,7 @@ use super::book::{Book, Fate, Key, Sighting};
 use super::client::Client;
 use super::event::{Event, Run};
 use super::hash::Table;
+use super::pace::Gap;
 use super::spots::Spots;
 use super::transactions::Transactions;
 use crate::TransactionStatus;
@@ -11,10 +12,6 @@ use crate::findings::{Code, Evidence, Spot};
 
 /// Rows that make a run: fewer are not worth a batch.
 pub(super) const ROWS_MIN: u64 = 5;
-/// A run ends when the program thinks longer than this before the next row, outside transactions and requests.
-const GAP_MAX_NS: u64 = 1_000_000_000;
-/// Think time of a loop outside transactions and requests; requests that write with one statement are further apart.
-pub(super) const LOOP_THINK_NS: u64 = 8_000_000;
 /// Other exchanges that a loop's body may have between two rows.
 const BODY_MAX: u64 = 16;
 const FOLLOWED_MAX: usize = 256;
@@ -36,9 +33,8 @@ struct WriteRun {
     last_clock: u64,
     rows: u64,
     slow_gaps: u64,
-    /// Think time outside transactions and requests since the last row: all of it, and the longest.
-    apart_ns: u64,
-    apart_max_ns: u64,
+    /// The longest gap since the last row, outside transactions and requests.
+    gap: Gap,
     /// Rows whose own transaction ended before the next row came.
     transactions: u64,
     in_transaction: bool,
@@ -55,8 +51,7 @@ impl Writes {
     pub(super) fn tick(&mut self, event: &Event<'_>) {
         self.pass();
         for run in self.runs.values_mut() {
-            run.apart_max_ns = run.apart_max_ns.max(event.apart_ns());
-            run.apart_ns += event.apart_ns();
+            run.gap = run.gap.max(event.gap());
         }
     }
 
@@ -77,7 +72,7 @@ impl Writes {
         let exchange = event.exchange;
         let goes_on = self.runs.get(&run.template).is_some_and(|known| {
             known.request == exchange.request
-                && known.apart_ns < GAP_MAX_NS
+                && known.gap < Gap::Pause
                 && self.clock - known.last_clock <= BODY_MAX
         });
         if !goes_on {
@@ -92,9 +87,8 @@ impl Writes {
             known.last_clock = self.clock;
             return;
         }
-        known.slow_gaps += u64::from(known.rows > 0 && known.apart_max_ns > LOOP_THINK_NS);
-        known.apart_max_ns = 0;
-        known.apart_ns = 0;
+        known.slow_gaps += u64::from(known.rows > 0 && known.gap >= Gap::Slow);
+        known.gap = Gap::Short;
         known.rows += 1;
         known.last_parameters.clear();
         known.last_parameters.extend_from_slice(run.parameters);
@@ -172,8 +166,7 @@ impl WriteRun {
             last_clock: 0,
             rows: 0,
             slow_gaps: 0,
-            apart_ns: 0,
-            apart_max_ns: 0,
+            gap: Gap::Short,
             transactions: 0,
             in_transaction: false,
             begins: 0,

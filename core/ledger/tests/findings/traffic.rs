@@ -7,6 +7,9 @@ use onetrip_ledger::{
 
 pub(crate) const MILLISECOND: u64 = 1_000_000;
 
+/// What a program takes for the proof of its password, where a test does not say it.
+const PROOF_NS: u64 = 4 * MILLISECOND;
+
 /// A query by the parent's key, as loops send it.
 pub(crate) const CHILD: &str = "SELECT * FROM books WHERE author_id = $1";
 
@@ -27,6 +30,31 @@ pub(crate) struct Traffic {
 
 impl Traffic {
     pub(crate) fn new() -> Self {
+        Self::logged_in(PROOF_NS)
+    }
+
+    /// Of a program that took so long for the proof of its password, in nanoseconds.
+    pub(crate) fn logged_in(proof_ns: u64) -> Self {
+        let mut traffic = Self::of_unseen_login();
+        // The startup packet, the name of the method, the proof.
+        for (bytes_sent, think_ns) in [(40, 0), (55, 0), (109, proof_ns)] {
+            traffic.now += think_ns;
+            traffic.stream.exchange(&Exchange {
+                kind: UnitKind::Connect,
+                sent_at: Moment(traffic.now),
+                first_reply_at: Moment(traffic.now + MILLISECOND),
+                last_reply_at: Moment(traffic.now + MILLISECOND),
+                bytes_sent,
+                starts_trip: true,
+                ..Exchange::default()
+            });
+            traffic.now += MILLISECOND;
+        }
+        traffic
+    }
+
+    /// Of a connection that was open before anybody looked.
+    pub(crate) fn of_unseen_login() -> Self {
         let mut stream = StreamEncoder::default();
         stream.opened(Moment(0), [(&b"user"[..], &b"ann"[..])]);
         stream.columns(1, [&b"id"[..], &b"flag"[..]]);
