@@ -165,6 +165,8 @@ impl Templates {
         let lifted = self.lifter.lift_template(text);
         let facts = lifted.facts();
         let shape = Shape::of(lifted.template());
+        let keyed = with_equal_signs(lifted.template());
+        let keys = keyed.as_deref().map_or_else(|| shape.keys.clone(), |keyed| Shape::of(keyed).keys);
         let purpose = purpose_of(&lifted, &shape);
         let catalogue = lifted.table().is_some_and(is_catalogue);
         let one_table = matches!(shape.tables.as_slice(), [_]) || facts.kind.is_row_write();
@@ -176,7 +178,7 @@ impl Templates {
             one_table: one_table && !shape.has_with,
             snapshot: facts.kind == StatementKind::Begin && begins_snapshot(&lifted),
             skips_locked: shape.skips_locked,
-            keys: Keys::new(shape.keys.iter().filter_map(|key| {
+            keys: Keys::new(keys.iter().filter_map(|key| {
                 let position =
                     key.parameter.checked_sub(1).and_then(|position| u16::try_from(position).ok())?;
                 Some((self.names.id(&key.column.folded().collect::<Vec<u8>>()), position))
@@ -205,6 +207,33 @@ impl Names {
             None => TableId { schema: 0, name: self.id(&folded) },
         }
     }
+}
+
+/// `IN ($1)` is `= $1`, as ORMs write it for a list of one: the template with the latter; `None` where it has none of these.
+fn with_equal_signs(template: &[u8]) -> Option<Vec<u8>> {
+    const LIST: &[u8] = b" IN ($";
+    let mut changed: Option<Vec<u8>> = None;
+    let mut rest = template;
+    while let Some(place) = rest.windows(LIST.len()).position(|words| words.eq_ignore_ascii_case(LIST)) {
+        let (before, list) = rest.split_at(place);
+        let digits = list[LIST.len()..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let end = LIST.len() + digits;
+        let is_one = digits > 0 && list.get(end) == Some(&b')');
+        let out = changed.get_or_insert_default();
+        out.extend_from_slice(before);
+        if is_one {
+            out.extend_from_slice(b" = $");
+            out.extend_from_slice(&list[LIST.len()..end]);
+            rest = &list[end + 1..];
+        } else {
+            out.extend_from_slice(LIST);
+            rest = &list[LIST.len()..];
+        }
+    }
+    changed.map(|mut out| {
+        out.extend_from_slice(rest);
+        out
+    })
 }
 
 /// `BEGIN ISOLATION LEVEL REPEATABLE READ` or `SERIALIZABLE`.
