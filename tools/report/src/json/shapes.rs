@@ -66,6 +66,15 @@ pub(super) struct Scope {
     request_trips_max: u64,
 }
 
+/// Trips that remedies would have removed at least, had they been on.
+#[derive(JsonSchema)]
+pub(super) struct Would {
+    /// By `--remedies exact`.
+    exact: u64,
+    /// More, if the program's transactions also ran at `--isolation repeatable-read`.
+    isolated: u64,
+}
+
 /// An answer from memory that was not what the server answered.
 #[derive(JsonSchema)]
 pub(super) struct Difference {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use onetrip_ledger::network::NetworkSummary;
 use onetrip_ledger::sides::TwoSides;
 use onetrip_ledger::{
-    Difference, MayNotEnd, Obstacle, PathTimes, Refusal, Remedy, ScopeTotals, TemplateTotals,
+    Difference, MayNotEnd, Obstacle, PathTimes, Refusal, Remedy, ScopeTotals, TemplateTotals, Would,
 };
 #[cfg(test)]
 use schemars::JsonSchema;
@@ -170,6 +170,10 @@ pub(super) struct Trips<'a> {
     /// Trips that remedies took out, by remedy.
     #[cfg_attr(test, schemars(with = "BTreeMap<String, u64>"))]
     pub removed: &'a BTreeMap<Remedy, u64>,
+    /// Trips that remedies would have taken out at least, by remedy: `begin`, `commit`, `loops` and `repeats`. Empty where
+    /// they were on.
+    #[cfg_attr(test, schemars(with = "BTreeMap<String, shapes::Would>"))]
+    pub would: &'a BTreeMap<Remedy, Would>,
     /// Answers from memory that were run for real as well (`--verify`).
     pub verified: u64,
     /// Those of them that were wrong.
@@ -271,6 +275,9 @@ pub(super) struct FindingView<'a> {
     pub avoidable: u64,
     /// Trips of the pattern that remedies took out.
     pub removed: u64,
+    /// Trips of the pattern that they would have taken out at least.
+    #[cfg_attr(test, schemars(with = "shapes::Would"))]
+    pub would: Would,
     /// Trips that are left, by [what kept remedies from them](removing.md#why-was-nothing-removed).
     #[cfg_attr(test, schemars(with = "BTreeMap<String, u64>"))]
     pub left: &'a BTreeMap<Obstacle, u64>,
