@@ -1,9 +1,9 @@
 //! How fast a program works, by its own measure.
 //!
-//! Outside transactions and requests only time tells a loop from separate requests; and what is a long time depends on
-//! the program, on its machine and on what else that machine does. So gaps are measured by a piece of work that the same
-//! program has done: the proof that it knows its password (SCRAM), some thousand rounds of hashing, which take a few
-//! milliseconds of an idle machine. Where no such login was seen, a gap is long only compared with the usual one of its
+//! Outside transactions and requests only time tells a loop from separate requests. What is a long time depends on the
+//! program, on its machine and on what else that machine does. So gaps are measured by a piece of work that the same
+//! program has done: the proof that it knows its password (SCRAM). That is some thousand rounds of hashing, which take a
+//! few milliseconds of an idle machine. Where no such login was seen, a gap is long only compared with the usual one of its
 //! connection. No gate is a number of milliseconds: a run that is replayed with all its gaps longer by one factor has the
 //! same findings.
 

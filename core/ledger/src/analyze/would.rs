@@ -1,7 +1,7 @@
 //! What remedies would have removed, had they been on: a shadow of them that only reads what was sent.
 //!
-//! It knows a part of their conditions (`docs/safety.md`), and is stricter where traffic does not show the rest: what the
-//! catalogue would prove, what the session's own questions would have told by then, whether a guess would have been in time.
+//! It knows a part of their conditions (`docs/safety.md`), and is stricter where traffic does not show the rest. That is what
+//! the catalogue would prove, what the session's own questions would have told, and whether a guess would have been in time.
 //! So it counts what is surely removed, not what may be.
 
 use onetrip_sql::StatementKind;
