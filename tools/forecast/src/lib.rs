@@ -254,6 +254,7 @@ mod tests {
             trips,
             avoidable: trips - 1,
             removed: 0,
+            would: Default::default(),
             left: [(Obstacle::Off, trips)].into(),
             impure: None,
             waited_ns: (trips - 1) * MS / 2,

@@ -10,7 +10,7 @@ use onetrip_ledger::network::NetworkSummary;
 use onetrip_ledger::sides::TwoSides;
 use onetrip_ledger::{
     Difference, Evidence, Finding, MayNotEnd, Obstacle, PathTimes, Refusal, Remedy, ScopeTotals, Summary,
-    TemplateTotals,
+    TemplateTotals, Would,
 };
 use serde::Serialize;
 
@@ -103,6 +103,7 @@ struct Trips<'a> {
     avoidable: u64,
     avoidable_ns: u64,
     removed: &'a BTreeMap<Remedy, u64>,
+    would: &'a BTreeMap<Remedy, Would>,
     verified: u64,
     differed: u64,
     differences: &'a [Difference],
@@ -157,6 +158,7 @@ struct FindingView<'a> {
     trips: u64,
     avoidable: u64,
     removed: u64,
+    would: Would,
     left: &'a BTreeMap<Obstacle, u64>,
     impure: Option<&'a str>,
     waited_ns: u64,
@@ -314,6 +316,7 @@ fn document<'a>(report: &Report<'a>) -> Document<'a> {
             avoidable: avoidable(summary),
             avoidable_ns: avoidable_ns(summary),
             removed: &summary.removed,
+            would: &summary.would,
             verified: summary.verified,
             differed: summary.differed,
             differences: &summary.differences,
@@ -465,6 +468,7 @@ fn finding_view<'a>(finding: &'a Finding, prices: Option<&Prices>) -> FindingVie
         trips: finding.trips,
         avoidable: finding.avoidable,
         removed: finding.removed,
+        would: finding.would,
         left: &finding.left,
         impure: finding.impure.as_deref(),
         waited_ns: finding.waited_ns,

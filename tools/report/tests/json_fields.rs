@@ -9,7 +9,7 @@ use common::{crowded, rules};
 use onetrip_ledger::judge::Snapshot;
 use onetrip_ledger::network::{NamedPath, NetworkSummary, RttSpan};
 use onetrip_ledger::sides::{ClockOffset, NamedSplit, TwoSides};
-use onetrip_ledger::{MayNotEnd, Refusal, Summary};
+use onetrip_ledger::{MayNotEnd, Refusal, Remedy, Summary, Would};
 use onetrip_report::{Report, RunInfo};
 use serde_json::Value;
 
@@ -28,8 +28,12 @@ fn names(value: &Value, found: &mut BTreeSet<String>) {
 
 #[test]
 fn every_field_is_documented() {
-    let summary =
-        Summary { refusals: vec![Refusal::default()], may_not_end: vec![MayNotEnd::default()], ..crowded() };
+    let summary = Summary {
+        refusals: vec![Refusal::default()],
+        may_not_end: vec![MayNotEnd::default()],
+        would: Remedy::ALL.into_iter().map(|remedy| (remedy, Would::default())).collect(),
+        ..crowded()
+    };
     let mut rules = rules(&Summary::default());
     rules.snapshot = Some(("trips.lock".into(), Snapshot::of(&summary)));
     let judgement = rules.judge(&summary);

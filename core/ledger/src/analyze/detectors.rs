@@ -198,7 +198,7 @@ impl Detectors {
             fetches.end_all(client, book);
         }
         if let Some(ended) = transactions.take(event) {
-            writes.transaction_ended(ended.begin_alone, ended.commit_alone, ended.waited_ns);
+            writes.transaction_ended(ended);
             repeats.end();
             fetches.end_all(client, book);
         }

@@ -4,6 +4,7 @@ use onetrip_sql::StatementKind;
 
 use super::pace::{Gap, Gauge};
 use super::purpose::Purpose;
+use super::would::Verdict;
 use crate::findings::Spot;
 use crate::{Exchange, Moment, Obstacle, Outcome, Remedy, Statement, Steps, TransactionStatus};
 
@@ -20,6 +21,14 @@ pub(super) struct TemplateFacts {
     pub(super) one_table: bool,
     /// It begins a transaction whose reads all see the same state.
     pub(super) snapshot: bool,
+    /// It begins, divides or ends a transaction in words that cannot fail, and begins no other.
+    pub(super) is_plain_control: bool,
+    /// Name of the savepoint that it makes or releases.
+    pub(super) savepoint: u32,
+    /// It names the level SERIALIZABLE.
+    pub(super) names_serializable: bool,
+    /// It reads tables by the server's most usual functions, or none.
+    pub(super) is_plain_read: bool,
     /// It takes rows that no other session has taken, as a queue's worker does.
     pub(super) skips_locked: bool,
     pub(super) keys: Keys,
@@ -79,6 +88,10 @@ impl Default for TemplateFacts {
             table: TableId::default(),
             one_table: false,
             snapshot: false,
+            is_plain_control: false,
+            savepoint: 0,
+            names_serializable: false,
+            is_plain_read: false,
             skips_locked: false,
             keys: Keys::default(),
         }
@@ -149,6 +162,8 @@ pub(super) struct Event<'e> {
     pub(super) wire_ns: u64,
     /// What kept remedies from it, where that is known.
     pub(super) obstacle: Option<Obstacle>,
+    /// What remedies would have done with it, where they were off.
+    pub(super) would: Verdict,
     /// The statements that ran to their end, in order.
     pub(super) runs: Vec<Run<'e>>,
 }

@@ -8,6 +8,7 @@ use super::connections::Life;
 use super::detectors::Detectors;
 use super::event::{Event, Place, Run};
 use super::pace::Pace;
+use super::would::{Shadow, Verdict};
 use crate::stacks::{Recogniser, Startup};
 use crate::timeline::TripSample;
 use crate::{
@@ -47,6 +48,7 @@ pub(super) struct Stream {
     level: Level,
     place: Place,
     pace: Pace,
+    shadow: Shadow,
     /// The request of the latest exchange; zero is none.
     request: u64,
     transactions: u64,
@@ -295,7 +297,7 @@ impl Stream {
             None if !shared.has_remedies => self.level.after_begin(&runs).obstacle(),
             told => told,
         };
-        let event = Event {
+        let mut event = Event {
             exchange,
             place: self.place,
             scope,
@@ -306,8 +308,13 @@ impl Stream {
             is_in_context,
             wire_ns,
             obstacle,
+            would: Verdict::default(),
             runs,
         };
+        event.would = self.shadow.take(&event, |id| self.names.template(id));
+        if let Some(remedy) = event.would.remedy {
+            shared.summary.would.entry(remedy).or_default().add(event.would.trip());
+        }
         count_statements(&event, shared);
         self.level = self.level.after(&event);
         if !self.is_settled {

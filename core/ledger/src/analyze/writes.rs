@@ -6,9 +6,9 @@ use super::event::{Event, Run};
 use super::hash::Table;
 use super::pace::Gap;
 use super::spots::Spots;
-use super::transactions::Transactions;
+use super::transactions::{Ended, Transactions};
 use crate::TransactionStatus;
-use crate::findings::{Code, Evidence, Spot};
+use crate::findings::{Code, Evidence, Spot, Would};
 
 /// Rows that make a run: fewer are not worth a batch.
 pub(super) const ROWS_MIN: u64 = 5;
@@ -41,6 +41,8 @@ struct WriteRun {
     /// BEGIN and COMMIT trips of these transactions.
     begins: u64,
     commits: u64,
+    /// What remedies would have removed of them.
+    would: Would,
     control_waited_ns: u64,
     waited_ns: u64,
     wire_ns: u64,
@@ -99,8 +101,8 @@ impl Writes {
         known.transactions += u64::from(!known.in_transaction);
     }
 
-    /// A transaction block ended; `begin` and `commit` tell whether these took trips of their own.
-    pub(super) fn transaction_ended(&mut self, begin: bool, commit: bool, waited_ns: u64) {
+    /// A transaction block ended.
+    pub(super) fn transaction_ended(&mut self, ended: Ended) {
         let mut first: Option<&mut WriteRun> = None;
         for run in self.runs.values_mut().filter(|run| run.in_transaction) {
             run.in_transaction = false;
@@ -111,9 +113,10 @@ impl Writes {
         }
         // BEGIN and COMMIT are one trip each, whatever was written between them.
         if let Some(run) = first {
-            run.begins += u64::from(begin);
-            run.commits += u64::from(commit);
-            run.control_waited_ns += waited_ns;
+            run.begins += u64::from(ended.begin_alone);
+            run.commits += u64::from(ended.commit_alone);
+            run.would.add(ended.would);
+            run.control_waited_ns += ended.waited_ns;
         }
     }
 
@@ -133,12 +136,14 @@ impl Writes {
         let evidence = Evidence::Rows { rows: run.rows, transactions: run.transactions.max(1) };
         let per_row = run.transactions * 10 >= run.rows * 9;
         let (code, trips, waited_ns) = if per_row {
-            transactions.claim(run.begins, run.commits, run.transactions.min(run.begins.max(run.commits)));
+            let transactions_of_own = run.transactions.min(run.begins.max(run.commits));
+            transactions.claim(run.begins, run.commits, transactions_of_own, run.would);
             (Code::CommitPerRow, run.rows + run.begins + run.commits, run.waited_ns + run.control_waited_ns)
         } else {
             (Code::RowByRow, run.rows, run.waited_ns)
         };
         let kept = trips.div_ceil(run.rows);
+        let would = if per_row { run.would } else { Would::default() };
         book.add(
             Key { code, template, source: 0, client },
             Sighting {
@@ -149,7 +154,7 @@ impl Writes {
                 avoidable: trips - kept,
                 waited_ns,
                 wire_ns: run.wire_ns * trips / run.rows,
-                fate: Fate::default(),
+                fate: Fate { would, ..Fate::default() },
                 evidence,
             },
         );
@@ -171,6 +176,7 @@ impl WriteRun {
             in_transaction: false,
             begins: 0,
             commits: 0,
+            would: Would::default(),
             control_waited_ns: 0,
             waited_ns: 0,
             wire_ns: 0,

@@ -13,6 +13,7 @@ mod repeats;
 mod traffic;
 mod transactions;
 mod values;
+mod would;
 mod writes;
 
 use onetrip_ledger::{Analyzer, Code, Mutes};

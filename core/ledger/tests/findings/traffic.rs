@@ -1,8 +1,8 @@
 //! Made-up traffic, written as its program would think of it.
 
 use onetrip_ledger::{
-    Analyzer, Code, Exchange, Finding, Moment, Mutes, Outcome, Statement, Steps, StreamEncoder, Summary,
-    TransactionStatus, UnitKind,
+    Analyzer, Code, Exchange, Finding, Moment, Mutes, Outcome, Remedy, Statement, Steps, StreamEncoder,
+    Summary, TransactionStatus, UnitKind,
 };
 
 pub(crate) const MILLISECOND: u64 = 1_000_000;
@@ -26,6 +26,10 @@ pub(crate) struct Traffic {
     /// The request that what comes next belongs to; zero is none.
     pub(crate) request: u64,
     pub(crate) kind: UnitKind,
+    /// What answers what comes next.
+    pub(crate) remedy: Option<Remedy>,
+    /// Time between a unit and its reply.
+    pub(crate) reply_after: u64,
 }
 
 impl Traffic {
@@ -68,7 +72,14 @@ impl Traffic {
             shares: false,
             request: 0,
             kind: UnitKind::Query,
+            remedy: None,
+            reply_after: MILLISECOND,
         }
+    }
+
+    /// The kernel has measured the way to the database and back, in microseconds.
+    pub(crate) fn distance_us(&mut self, rtt_us: u32) {
+        self.stream.path(Moment(self.now), rtt_us, rtt_us);
     }
 
     /// The program does something else for a time, in nanoseconds.
@@ -95,9 +106,10 @@ impl Traffic {
         let exchange = Exchange {
             kind: self.kind,
             sent_at: Moment(self.now),
-            first_reply_at: Moment(self.now + MILLISECOND / 2),
-            last_reply_at: Moment(self.now + MILLISECOND),
-            starts_trip: !self.shares,
+            first_reply_at: Moment(self.now + self.reply_after / 2),
+            last_reply_at: Moment(self.now + self.reply_after),
+            starts_trip: !self.shares && self.remedy.is_none(),
+            remedy: self.remedy,
             status: self.status,
             request: self.request,
             outcome: statements.first().map_or(Outcome::Done, |first| first.outcome),
@@ -106,7 +118,7 @@ impl Traffic {
             results: results.to_vec(),
             ..Exchange::default()
         };
-        self.now += MILLISECOND;
+        self.now += self.reply_after;
         self.stream.exchange(&exchange);
     }
 
