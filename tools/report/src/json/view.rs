@@ -121,7 +121,7 @@ pub(super) struct PriceView {
     pub with_fixes: PredictionView,
     /// If one trip carried everything.
     pub one_trip: PredictionView,
-    /// The program as it is behind `--remedies exact`, at best. Null where remedies were on, or have nothing to do.
+    /// The program as it is behind `--remedies exact`, without the trips of `would`. Null where remedies were on, or have nothing to do.
     pub with_remedies: Option<PredictionView>,
     /// Without the remedies that were on. Null where they took no trip out.
     pub without_remedies: Option<PredictionView>,
