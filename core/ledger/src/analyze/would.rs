@@ -53,8 +53,10 @@ pub(super) struct Shadow {
     is_known: bool,
     /// Templates that only read, and were run in an earlier transaction: their proofs are there.
     proven: Set<u32>,
-    /// Templates that were prepared by a group of their own: whether that group changes anything is another proof.
-    prepared_apart: Set<u32>,
+    /// Templates that were prepared by a group of their own, once.
+    prepared_once: Set<u32>,
+    /// Those that were prepared so again: their runs are two trips, and the first is another remedy's.
+    prepared_again: Set<u32>,
     /// Some statement has named the level SERIALIZABLE, at which reading may make others fail.
     may_be_serializable: bool,
     /// Names of savepoints, the last one last.
@@ -192,7 +194,7 @@ impl Shadow {
     fn only_reads(&self, run: &Run<'_>, event: &Event<'_>) -> bool {
         let is_statement =
             matches!(event.exchange.kind, UnitKind::Query | UnitKind::Group | UnitKind::FlushedGroup);
-        is_statement && run.facts.is_plain_read && !self.prepared_apart.contains(&run.template)
+        is_statement && run.facts.is_plain_read && !self.prepared_again.contains(&run.template)
     }
 
     fn note_preparing(&mut self, event: &Event<'_>, template: impl Fn(u32) -> u32) {
@@ -202,8 +204,12 @@ impl Shadow {
         for statement in &event.exchange.statements {
             let steps = statement.steps;
             let is_apart = steps.has(Steps::PREPARE) && !steps.has(Steps::EXECUTE);
-            if is_apart && self.prepared_apart.len() < FOLLOWED_MAX {
-                self.prepared_apart.insert(template(statement.template));
+            if !is_apart || self.prepared_once.len() >= FOLLOWED_MAX {
+                continue;
+            }
+            let template = template(statement.template);
+            if !self.prepared_once.insert(template) {
+                self.prepared_again.insert(template);
                 if let Some(open) = &mut self.open {
                     open.only_reads = false;
                 }
