@@ -36,9 +36,7 @@ pub(crate) fn remedy(finding: &Finding) -> Option<String> {
         return Some(text);
     }
     match finding.evidence {
-        Evidence::Prepares { .. } => {
-            Some("`--remedies exact` prepares and runs the statement in one trip".to_owned())
-        }
+        Evidence::Prepares { .. } => Some("`--remedies exact` can save the trip that prepares".to_owned()),
         Evidence::Fetches { .. }
             if finding.left.contains_key(&Obstacle::OffAtItsLevel)
                 || finding.left.contains_key(&Obstacle::Off) =>
@@ -75,8 +73,8 @@ pub(crate) fn removes(would: Would, what: impl Fn(u64) -> String) -> Option<Stri
 fn removal(finding: &Finding) -> Option<String> {
     let text = match main_obstacle(finding)? {
         Obstacle::Off | Obstacle::OffAtItsLevel => {
-            "Too short for `--remedies exact` to remove it for sure: the first loop of a session is learned from some 20 \
-             statements. With `--learned FILE`, the next run knows it."
+            "Nothing of it is surely removed by `--remedies exact`: a loop is learned from some 20 statements, and the database must \
+             be fast for its distance. Try it, with `--learned FILE` for the next run."
         }
         Obstacle::ReadCommitted => "`--isolation repeatable-read` removes it, but for its first rows",
         Obstacle::NoTransaction | Obstacle::OffOutside => {
@@ -161,7 +159,7 @@ mod tests {
             Some("`--isolation repeatable-read` removes it, but for its first rows")
         );
         let short = how(&[(Obstacle::Off, 3)]).unwrap_or_default();
-        assert!(short.starts_with("Too short for `--remedies exact`"), "{short}");
+        assert!(short.starts_with("Nothing of it is surely removed"), "{short}");
         assert_eq!(
             how(&[(Obstacle::NoTransaction, 3)]).as_deref(),
             Some(
