@@ -9,8 +9,6 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import onetrip
-import psycopg
 import pytest
 
 # Values of each type, as the server reads them.
@@ -165,13 +163,6 @@ def why(name: str, way: str, label: str) -> str | None:
         if name in names and re.match(ways, way) and (labels is None or label in labels):
             return reason
     return None
-
-
-@pytest.fixture(scope="module")
-def both(server: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
-    """A connection of each package."""
-    with onetrip.connect(**server, autocommit=True) as ours, psycopg.connect(**server, autocommit=True) as theirs:
-        yield ours, theirs
 
 
 def shown(value: Any) -> Any:

@@ -108,11 +108,6 @@ impl Finding {
     pub fn example(&self) -> Option<Example> {
         (self.fix == self.driver.fix(self.code)).then(|| page::example(self.code, self.driver))?
     }
-
-    /// Trips that `--remedies exact` would have taken out of the pattern, at least, had it been on.
-    pub fn removable(&self) -> u64 {
-        self.would.exact
-    }
 }
 
 /// What shows that a pattern is there.

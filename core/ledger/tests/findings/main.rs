@@ -45,6 +45,23 @@ fn muted_findings_are_gone_and_others_stay() {
     assert!(Mutes::parse("[[mute]]\ncolour = \"red\"").is_err());
 }
 
+/// Writes row by row, repeated reads, reads one by one, and reads before their writes.
+fn has_patterns(traffic: &mut Traffic, number: u64) {
+    for n in 0..20 {
+        traffic.run("INSERT INTO log (id) VALUES ($1)", &[1000 * number + n]);
+    }
+    for _ in 0..6 {
+        traffic.run("SELECT name FROM shops WHERE id = $1", &[4711]);
+    }
+    for n in 0..15 {
+        traffic.run("SELECT name FROM tags WHERE id = $1", &[90_000 + 7 * (n * n % 31)]);
+    }
+    for n in 0..5 {
+        traffic.run("SELECT balance FROM accounts WHERE id = $1", &[50_000 + n]);
+        traffic.run("UPDATE accounts SET balance = $1 WHERE id = $2", &[7, 50_000 + n]);
+    }
+}
+
 /// What a slow machine, or a program that works between two statements, changes: nothing of what is within a transaction or a
 /// request.
 #[test]
@@ -57,19 +74,7 @@ fn within_a_transaction_or_a_request_no_finding_depends_on_time() {
                 traffic.begin();
             }
             traffic.think *= factor;
-            for n in 0..20 {
-                traffic.run("INSERT INTO log (id) VALUES ($1)", &[1000 * request + n]);
-            }
-            for _ in 0..6 {
-                traffic.run("SELECT name FROM shops WHERE id = $1", &[4711]);
-            }
-            for n in 0..15 {
-                traffic.run("SELECT name FROM tags WHERE id = $1", &[90_000 + 7 * (n * n % 31)]);
-            }
-            for n in 0..5 {
-                traffic.run("SELECT balance FROM accounts WHERE id = $1", &[50_000 + n]);
-                traffic.run("UPDATE accounts SET balance = $1 WHERE id = $2", &[7, 50_000 + n]);
-            }
+            has_patterns(&mut traffic, request);
             traffic.think /= factor;
             if !with_requests {
                 traffic.commit();
@@ -93,19 +98,7 @@ fn a_run_with_all_its_gaps_longer_by_one_factor_has_the_same_findings() {
     let found = |factor: u64, login: fn(u64) -> Traffic, think: u64| {
         let mut traffic = login(4 * MILLISECOND * factor);
         traffic.think = think * factor;
-        for n in 0..20 {
-            traffic.run("INSERT INTO log (id) VALUES ($1)", &[1000 + n]);
-        }
-        for _ in 0..6 {
-            traffic.run("SELECT name FROM shops WHERE id = $1", &[4711]);
-        }
-        for n in 0..15 {
-            traffic.run("SELECT name FROM tags WHERE id = $1", &[90_000 + 7 * (n * n % 31)]);
-        }
-        for n in 0..5 {
-            traffic.run("SELECT balance FROM accounts WHERE id = $1", &[50_000 + n]);
-            traffic.run("UPDATE accounts SET balance = $1 WHERE id = $2", &[7, 50_000 + n]);
-        }
+        has_patterns(&mut traffic, 1);
         for author in [140, 133, 126, 119] {
             for table in ["authors", "books", "prices"] {
                 traffic.run(&format!("SELECT * FROM {table} WHERE author = $1"), &[author]);
