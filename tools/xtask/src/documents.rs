@@ -15,7 +15,8 @@ const WRITERS: &[(&str, &str)] = &[
 
 pub(crate) fn write() -> Result<()> {
     for (package, tests) in WRITERS {
-        let command = format!("test --locked --quiet -p {package} {tests}");
+        // One test writes what another may read.
+        let command = format!("test --locked --quiet -p {package} {tests} -- --test-threads=1");
         succeed(&Spec::cargo(&command).with("UPDATE_DOCS", "1"))?;
     }
     Ok(())
