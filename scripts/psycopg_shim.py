@@ -113,7 +113,21 @@ def put_in() -> None:
     session.SessionState.parameter_status = parameter_status
 
 
+def put_in_pools() -> None:
+    """The same for psycopg_pool, where it is there. Its logger has another name."""
+    try:
+        import psycopg_pool
+    except ImportError:
+        return
+    for name in (
+        "AsyncConnectionPool", "AsyncNullConnectionPool", "ConnectionPool", "NullConnectionPool", "PoolClosed", "PoolTimeout",
+        "TooManyRequests",
+    ):  # fmt: skip
+        setattr(psycopg_pool, name, getattr(onetrip, name))
+
+
 put_in()
+put_in_pools()
 
 
 @pytest.hookimpl(hookwrapper=True)

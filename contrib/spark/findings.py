@@ -13,6 +13,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from pace import Gap, Pace
+
 Row = dict
 
 LOOP, ROW_BY_ROW, COMMIT_PER_ROW = "OT001", "OT002", "OT003"
@@ -36,8 +38,6 @@ REMEMBERED_MAX = 256
 
 # Writes: those of writes.rs.
 ROWS_MIN = 5
-GAP_MAX_NS = 1_000_000_000
-LOOP_THINK_NS = 8_000_000
 WRITES_FOLLOWED_MAX = 256
 
 CONTROL = frozenset(["begin", "commit", "rollback", "savepoint", "release", "rollback-to", "two-phase"])
@@ -177,10 +177,10 @@ class Run:
 class Event:
     """An exchange that did some work."""
 
-    __slots__ = ("row", "place", "apart_ns", "runs", "request", "duration_ns")
+    __slots__ = ("row", "place", "apart_ns", "gap", "runs", "request", "duration_ns")
 
-    def __init__(self, row: Row, place: Place, apart_ns: int, runs: list[Run]):
-        self.row, self.place, self.apart_ns, self.runs = row, place, apart_ns, runs
+    def __init__(self, row: Row, place: Place, apart_ns: int, gap: Gap, runs: list[Run]):
+        self.row, self.place, self.apart_ns, self.gap, self.runs = row, place, apart_ns, gap, runs
         self.request: str = row["request"]
         self.duration_ns = max(0, row["last_reply_at_ns"] - row["sent_at_ns"])
 
@@ -220,6 +220,8 @@ class Connection:
         self.transactions = 0
         self.request = ""
         self.trip_ended_ns: int | None = None
+        self.follows_login = False
+        self.pace = Pace()
         self.has_set = False
         # Think time before exchanges that only gave the connection back, since its last work.
         self.carried_ns = 0
@@ -231,11 +233,14 @@ class Connection:
     def take(self, row: Row) -> None:
         self.loops.edges.connection = row["connection"]
         think_ns = 0 if self.trip_ended_ns is None else max(0, row["sent_at_ns"] - self.trip_ended_ns)
+        follows_work = self.trip_ended_ns is not None and not self.follows_login
         if row["starts_trip"]:
             self.trip_ended_ns = row["last_reply_at_ns"]
+            self.follows_login = row["unit"] == "connect"
         elif self.trip_ended_ns is not None:
             self.trip_ended_ns = max(self.trip_ended_ns, row["last_reply_at_ns"])
         if row["unit"] == "connect":
+            self.pace.login(row["bytes_sent"], think_ns)
             return
         is_in_context = self.place.transaction != 0 or (row["request"] != "" and row["request"] == self.request)
         self.request = row["request"]
@@ -245,7 +250,10 @@ class Connection:
         self.place = Place(self.place.count + 1, self.transactions if is_within else 0)
         ran = (part for part in row["statements"] if "execute" in part["steps"] and part["outcome"] == "done")
         apart_ns = self.carried_ns + (0 if is_in_context else think_ns)
-        self.show(Event(row, self.place, apart_ns, [Run(statement) for statement in ran]))
+        gap = self.pace.compare(apart_ns)
+        if row["starts_trip"] and follows_work:
+            self.pace.take(think_ns)
+        self.show(Event(row, self.place, apart_ns, gap, [Run(statement) for statement in ran]))
 
     def show(self, event: Event) -> None:
         if event.only_gives_back(self.has_set):
@@ -766,8 +774,7 @@ class WriteRun:
     last_clock: int = 0
     rows: int = 0
     slow_gaps: int = 0
-    apart_ns: int = 0
-    apart_max_ns: int = 0
+    gap: Gap = Gap.SHORT
     transactions: int = 0
     in_transaction: bool = False
     begins: int = 0
@@ -787,8 +794,7 @@ class Writes:
     def tick(self, event: Event) -> None:
         self.clock += 1
         for run in self.runs.values():
-            run.apart_max_ns = max(run.apart_max_ns, event.apart_ns)
-            run.apart_ns += event.apart_ns
+            run.gap = max(run.gap, event.gap)
 
     def show(self, event: Event) -> None:
         # What a worker writes for one job is no row of what it writes for the next.
@@ -804,7 +810,7 @@ class Writes:
         goes_on = (
             known is not None
             and known.request == event.request
-            and known.apart_ns < GAP_MAX_NS
+            and known.gap < Gap.PAUSE
             and self.clock - known.last_clock <= BODY_MAX
         )
         if not goes_on:
@@ -816,8 +822,8 @@ class Writes:
             # The same row again is a retry, not the next row.
             known.last_clock = self.clock
             return
-        known.slow_gaps += known.rows > 0 and known.apart_max_ns > LOOP_THINK_NS
-        known.apart_max_ns = known.apart_ns = 0
+        known.slow_gaps += known.rows > 0 and known.gap >= Gap.SLOW
+        known.gap = Gap.SHORT
         known.rows += 1
         known.last_values = run.values
         known.last_clock = self.clock

@@ -1,6 +1,6 @@
 """Round trips, statements and findings OT001 to OT003 of a Parquet export, as a Spark job.
 
-    spark-submit --py-files findings.py job.py EXPORT
+    spark-submit --py-files findings.py,pace.py job.py EXPORT
 
 EXPORT is what `onetrip export TRACE --format parquet -o EXPORT` wrote. The result is one JSON object on standard output.
 README.md says what is computed, and how it compares with `onetrip report`.
@@ -25,6 +25,7 @@ COLUMNS = [
     "unit",
     "sent_at_ns",
     "last_reply_at_ns",
+    "bytes_sent",
     "starts_trip",
     "may_share",
     "remedy",

@@ -213,7 +213,7 @@ class Calls(BaseConnection):
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Commits, or rolls back after an exception; and closes."""
+        """Commits, or rolls back after an exception; and closes, unless it is one of a pool in psycopg's form."""
         try:
             if kind is None:
                 if not self._is_closed:
@@ -222,7 +222,8 @@ class Calls(BaseConnection):
                 with contextlib.suppress(errors.Error):  # the exception on its way tells more
                     self.rollback()
         finally:
-            self.close()
+            if self._pool is None:  # else the pool has it back in the end
+                self.close()
 
     def _is_outside(self) -> bool:
         """Whether the next statement will be outside of a transaction."""

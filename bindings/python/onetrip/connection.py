@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from onetrip import _native
+from onetrip._base import forking
 from onetrip._base.connection import OutputSource, pairs
 from onetrip._base.lob import word
 from onetrip.calls import Calls
@@ -116,11 +117,20 @@ class Connection(Calls):
         return self._native is None or self._native.closed
 
     def close(self) -> None:
-        """Ends the session; an open transaction is rolled back by the server."""
-        if self._native is not None:
+        """Ends the session; an open transaction is rolled back by the server. With `close_returns` of a pool, gives the
+        connection back."""
+        if self._pool is not None and self._pool.close_returns:
+            self._pool.putconn(self)
+        elif self._native is not None:
             self._native.close()
             self._native = None
             self._is_closed = True
+
+    def _leave_to_parent(self) -> None:
+        """This is a child process: the session is its parent's."""
+        if self._native is not None:
+            forking.LEFT.append(self._native)
+            self._native, self._pool, self._is_closed, self._end = None, None, True, forking.FORKED
 
     def _usable(self) -> _native.Session:
         if self._copy is not None:
@@ -132,7 +142,7 @@ class Connection(Calls):
     def _native_part(self) -> _native.Session:
         """The session, for what sends nothing or belongs to a COPY."""
         if self._native is None:
-            raise ConnectionClosed("the connection is closed")
+            raise ConnectionClosed(self._end)
         return self._native
 
     def _own_block(self) -> Pipeline | None:

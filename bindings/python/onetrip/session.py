@@ -5,9 +5,11 @@ from __future__ import annotations
 import enum
 import logging
 from collections.abc import Callable
+from types import GenericAlias
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from onetrip import adapt, tpc
+from onetrip._base import forking
 from onetrip.adapt import AdaptersMap
 from onetrip.errors import ConnectionClosed, Diagnostic, NotSupportedError, ProgrammingError
 from onetrip.tpc import Xid
@@ -52,11 +54,21 @@ NotifyHandler = Callable[[Notify], None]
 class SessionState:
     """The state of a connection that no server keeps."""
 
+    # `Connection[Row]` is the class: programs written for psycopg say so in annotations.
+    __class_getitem__: Any = classmethod(GenericAlias)
+
+    # The pool that has given it out, since when, when it was made, when it is to end, and whether nobody had it before.
+    _pool: Any = None
+    _taken_at = _made_at = _ends_at = 0.0
+    _is_new = False
+
     def __init__(self, autocommit: bool) -> None:
         self._autocommit = autocommit
         self._transactions: list[Any] = []
         # Whether a statement outside of a transaction begins one.
         self._begins = not autocommit
+        # Why it cannot be used, once it has ended.
+        self._end = "the connection is closed"
         self._isolation_level: IsolationLevel | None = None
         self._read_only: bool | None = None
         self._deferrable: bool | None = None
@@ -72,6 +84,7 @@ class SessionState:
         # How many transactions have ended here: a named cursor ends with its own.
         self._transactions_ended = 0
         self.row_factory: RowFactory
+        forking.watch(self)
 
     def _native_part(self) -> Any:
         """The session or the wire."""
@@ -284,7 +297,7 @@ class SessionState:
 
     def _check_idle(self, name: str) -> None:
         if self.closed:
-            raise ConnectionClosed("the connection is closed")
+            raise ConnectionClosed(self._end)
         if self._status() != TransactionStatus.IDLE or self._transactions:
             raise ProgrammingError(f"{name} cannot change within a transaction: commit or roll back first")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from typing import Any
@@ -56,7 +57,7 @@ def test_a_burst_waits_in_order(server: dict[str, Any]) -> None:
         for thread in threads:
             thread.join()
         assert order == [0, 1, 2, 3, 4]
-        assert pool.pop_stats()["requests_queued"] == 5
+        assert pool.pop_stats()["requests_queued"] == 6, "they, and the first, who waited for a new connection"
         assert "requests_queued" not in pool.get_stats()
 
 
@@ -110,9 +111,12 @@ def test_a_drained_pool_gives_new_ones(server: dict[str, Any]) -> None:
 def test_callbacks_are_called_and_may_leave_no_transaction(server: dict[str, Any]) -> None:
     called: list[str] = []
     callbacks = {name: lambda _, name=name: called.append(name) for name in ("configure", "check", "reset")}
-    with pool_of(server, **callbacks) as pool, pool.connection():
-        pass
-    assert called == ["configure", "reset"] or called == ["configure", "check", "reset"]
+    with pool_of(server, **callbacks) as pool:
+        with pool.connection():
+            pass
+        with pool.connection():
+            pass
+    assert called[:4] == ["configure", "check", "reset", "check"]
     with pool_of(server, configure=lambda new: new.execute("SELECT 1"), timeout=0.05) as pool:
         with pytest.raises(PoolTimeout, match="left a transaction open"):
             pool.getconn()
@@ -146,6 +150,11 @@ def test_a_closed_pool_says_so_to_who_asks_and_to_who_waits(server: dict[str, An
 
 def test_it_gives_up_where_nobody_listens(server: dict[str, Any]) -> None:
     with ConnectionPool(kwargs={**server, "port": 1}, min_size=0, max_size=1, timeout=0.01) as pool:
-        with pytest.raises(PoolTimeout, match="no connection could be made"):
+        with pytest.raises(PoolTimeout, match="could be made in .* cannot connect"):
+            for _ in range(100):  # the first may give up before the try to connect has failed
+                with contextlib.suppress(PoolTimeout):
+                    pool.getconn()
+                if pool.get_stats().get("connections_errors"):
+                    break
             pool.getconn()
-        assert pool.get_stats()["pool_size"] == 0
+        assert pool.get_stats()["requests_errors"] >= 1

@@ -144,7 +144,7 @@ rules! {
         the_server_sees_a_program_that_is_served_from_memory;
     /// Unnamed objects are what the program believes.
     Unnamed "P22"
-        "Before a unit that uses the unnamed statement goes to the server, the server gets the one that was answered from memory last. Before a unit that uses the unnamed portal, the portal is made and run there, also where its statement was replaced meanwhile. For other units nothing is run again: it might fail by now, and its error would be theirs."
+        "Before a unit that uses the unnamed statement goes to the server, the server gets the one that was answered from memory last. Before a unit that uses the unnamed portal, or lists portals (pg_cursors), the portal is made and run there, also where its statement was replaced meanwhile. For other units nothing is run again: it might fail by now, and its error would be theirs."
         unnamed_objects_are_what_the_program_believes;
     /// Names of the session's own that no program can guess.
     Secret "P24"

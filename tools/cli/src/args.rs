@@ -403,7 +403,7 @@ pub(crate) struct WatchOptions {
     /// Threads that move bytes, at most: there are as many as are busy [default: one per core]
     #[arg(long, value_name = "N")]
     pub(crate) threads: Option<usize>,
-    /// Remove round trips without code changes: exact (results stay the same, only timing changes), or none
+    /// Remove round trips without code changes: exact (results stay the same; timing and the server's log change), or none
     ///
     /// There are eight remedies in exact. Remedy begin answers BEGIN, SAVEPOINT and RELEASE at once. Remedy commit answers the
     /// end of a read-only transaction at once. Remedy loops, inside REPEATABLE READ, runs the statements of a loop before the
@@ -417,8 +417,9 @@ pub(crate) struct WatchOptions {
     /// later, and its idle-in-transaction timeout up to a trip later. Sessions outside the gateway may meet locks of readers
     /// up to half a trip after COMMIT was answered. REVOKE is effective within 2 s, and a reloaded configuration within 2 s in
     /// a snapshot. DDL that did not pass through the gateway is noticed within 60 s. The counters of plans in
-    /// pg_prepared_statements and the moment at which a cancel request arrives differ. A session ends if the server does not
-    /// confirm its early COMMIT within 5 s. docs/safety.md has the whole list and the rules.
+    /// pg_prepared_statements differ. A cancel request waits for what was sent early, 30 s at most, and is then dropped. In rare
+    /// cases a session ends with an error instead of an answer. One such case is a server that does not confirm an early
+    /// COMMIT within 5 s. docs/safety.md has the whole list and the rules.
     #[arg(long, value_name = "TIER", default_value = "none", help_heading = "Remedies")]
     pub(crate) remedies: Remedies,
     /// For one in N answers from memory, also ask the server, and compare: 1/1 all, 1/100 one in a hundred

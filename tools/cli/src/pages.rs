@@ -152,10 +152,14 @@ fn write_option(argument: &Arg, page: &mut String) {
     let takes_value = argument.get_action().takes_values();
     let values = argument.get_value_names().unwrap_or_default().iter().map(|name| format!("<{name}>"));
     let value = if takes_value { values.collect::<Vec<_>>().join(" ") } else { String::new() };
+    let may_lack_value = argument.get_num_args().is_some_and(|number| number.min_values() == 0);
     let short = argument.get_short().map(|short| format!("-{short}"));
     let long = argument.get_long().map(|long| format!("--{long}"));
     let names: Vec<String> = short.into_iter().chain(long).collect();
-    let shown = [names.join(", "), value].join(" ");
+    let shown = match names.join(", ") {
+        names if takes_value && may_lack_value => format!("{names}[={value}]"),
+        names => [names, value].join(" "),
+    };
     let help = help_of(argument).map(ToString::to_string).unwrap_or_default();
     let mut paragraphs = help.split("\n\n").map(escaped);
     let mut item = format!("- `{}`: {}", shown.trim(), paragraphs.next().unwrap_or_default());

@@ -1,5 +1,6 @@
 //! How far a command is, on standard error where that is a terminal, with the time left.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -10,8 +11,8 @@ const REDRAWS_HZ: u8 = 10;
 const BYTES_MIN: u64 = 8 << 20;
 /// Bytes that are read of so many.
 pub(crate) const BYTES: &str = "{bar:30} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
-/// Trips that are made of so many.
-const TRIPS: &str = "SELECT 1 {bar:40} {human_pos}/{human_len}, {eta} left";
+/// Steps that are made of so many.
+const STEPS: &str = "{msg} {bar:40} {human_pos}/{human_len}, {eta} left";
 
 /// A bar that is gone when the work ends in any way.
 pub(crate) struct Progress(ProgressBar);
@@ -26,9 +27,11 @@ impl Progress {
         }
     }
 
-    /// Of so many trips.
-    pub(crate) fn of_trips(count: u32) -> Self {
-        Self::start(count.into(), TRIPS)
+    /// Of so many steps of what `title` names.
+    pub(crate) fn of_steps(title: impl Into<Cow<'static, str>>, steps: u64) -> Self {
+        let progress = Self::start(steps, STEPS);
+        progress.0.set_message(title);
+        progress
     }
 
     /// So much more is done.

@@ -62,10 +62,11 @@ pub struct Report<'a> {
 
 /// The program whose traffic was counted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Run"))]
 pub struct RunInfo {
     /// The program and its arguments; empty where a gateway served whoever came.
     pub command: Vec<String>,
-    /// How it exited; `None` if a signal ended it or it still runs.
+    /// How it exited; nothing if a signal ended it or it still runs.
     pub exit_code: Option<i32>,
     /// The signal that ended it.
     pub signal: Option<i32>,
@@ -77,7 +78,7 @@ pub struct RunInfo {
     pub has_tests: bool,
     /// The program's variables that were pointed at the gateway.
     pub pointed: Vec<String>,
-    /// How connections were led to the gateway whatever the program's settings say; `None` if they were not.
+    /// How connections were led to the gateway whatever the program's settings say; nothing if they were not.
     pub redirected: Option<Redirected>,
 }
 
@@ -94,6 +95,7 @@ impl RunInfo {
 
 /// Connections that were led to the gateway.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Redirected {
     /// What led them.
     pub by: &'static str,

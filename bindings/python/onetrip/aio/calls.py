@@ -212,7 +212,7 @@ class AsyncCalls(BaseConnection):
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Commits, or rolls back after an exception; and closes."""
+        """Commits, or rolls back after an exception; and closes, unless it is one of a pool in psycopg's form."""
         try:
             if kind is None:
                 if not self._is_closed:
@@ -221,7 +221,8 @@ class AsyncCalls(BaseConnection):
                 with contextlib.suppress(errors.Error):  # the exception on its way tells more
                     await self.rollback()
         finally:
-            await self.close()
+            if self._pool is None:  # else the pool has it back in the end
+                await self.close()
 
     def _is_outside(self) -> bool:
         """Whether the next statement will be outside of a transaction."""

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from onetrip import _native, errors
+from onetrip._base import forking
 from onetrip._base.connection import OutputSource, pairs
 from onetrip._base.lob import word
 from onetrip.aio.calls import AsyncCalls
@@ -165,22 +166,28 @@ class AsyncConnection(AsyncCalls):
         self._wire()
         transport = self._transport.transport
         if transport is None or self._transport.is_lost:
-            raise ConnectionClosed("the connection is closed")
+            raise ConnectionClosed(self._end)
         number: int = transport.get_extra_info("socket").fileno()
         return number
 
     @property
     def broken(self) -> bool:
         """Whether the connection was lost, rather than closed by the program."""
-        return not self._is_closed and self._transport.is_lost
+        return not self._is_closed and self.closed
 
     @property
     def closed(self) -> bool:
         """Whether the connection has ended."""
-        return self._is_closed or self._transport.is_lost
+        transport = self._transport
+        # The server's last word may have come before the end of the stream.
+        return self._is_closed or transport.is_lost or transport.wire.status == TransactionStatus.UNKNOWN
 
     async def close(self) -> None:
-        """Ends the session; an open transaction is rolled back by the server."""
+        """Ends the session; an open transaction is rolled back by the server. With `close_returns` of a pool, gives the
+        connection back."""
+        if self._pool is not None and self._pool.close_returns:
+            await self._pool.putconn(self)
+            return
         if self._is_closed:
             return
         self._is_closed = True
@@ -191,13 +198,21 @@ class AsyncConnection(AsyncCalls):
 
     def terminate(self) -> None:
         """Ends the session at once, for those who cannot await."""
+        if self._end is forking.FORKED:
+            return
         self._is_closed = True
         if self._transport.transport is not None:
             self._transport.transport.abort()
 
+    def _leave_to_parent(self) -> None:
+        """This is a child process: the session is its parent's."""
+        if not self._is_closed:
+            forking.LEFT.append(self._transport)
+            self._pool, self._is_closed, self._end = None, True, forking.FORKED
+
     def _wire(self) -> _native.Wire:
         if self._is_closed:
-            raise ConnectionClosed("the connection is closed")
+            raise ConnectionClosed(self._end)
         return self._transport.wire
 
     def _usable(self) -> _native.Wire:
@@ -375,7 +390,7 @@ async def _connected(
         for candidate in candidates:
             try:
                 transport = await _reach(candidate)
-                connection = cls(transport, candidate.address, autocommit, row_factory)
+                connection = cls(transport, candidate.address, autocommit, row_factory=row_factory)
                 connection._target = dict(candidate.target())
                 if any_will_do or await _suits(candidate, connection):
                     return connection

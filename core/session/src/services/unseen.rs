@@ -246,6 +246,16 @@ struct Unnamed {
     asks_portal: bool,
     /// It closes the portal before it makes one.
     closes_portal: bool,
+    /// A text of it may list portals.
+    lists_portals: bool,
+}
+
+/// Where a text finds the portals of its session, the unnamed one among them.
+const PORTALS: &[u8] = b"pg_cursor";
+
+/// Whether a text may list portals.
+fn lists_portals(text: &[u8]) -> bool {
+    text.windows(PORTALS.len()).any(|part| part.eq_ignore_ascii_case(PORTALS))
 }
 
 impl Unnamed {
@@ -257,6 +267,7 @@ impl Unnamed {
         closes_statement: false,
         asks_portal: true,
         closes_portal: false,
+        lists_portals: false,
     };
 
     /// `None` for a unit with a message that cannot be read.
@@ -270,7 +281,11 @@ impl Unnamed {
 
     fn see(&mut self, tag: u8, body: &[u8]) -> Option<()> {
         match tag {
-            frontend::PARSE => self.makes_statement |= Parse::decode(body).ok()?.statement.is_empty(),
+            frontend::PARSE => {
+                let parse = Parse::decode(body).ok()?;
+                self.makes_statement |= parse.statement.is_empty();
+                self.lists_portals |= lists_portals(parse.text);
+            }
             frontend::BIND => {
                 let bind = Bind::decode(body).ok()?;
                 self.asks_statement |= bind.statement.is_empty() && !self.makes_statement;
@@ -291,7 +306,10 @@ impl Unnamed {
                     *asks |= name.is_empty() && !self.makes_portal;
                 }
             },
-            frontend::EXECUTE => self.asks_portal |= body.first() == Some(&0) && !self.makes_portal,
+            frontend::EXECUTE => {
+                let asks = body.first() == Some(&0) || self.lists_portals;
+                self.asks_portal |= asks && !self.makes_portal;
+            }
             _ => {}
         }
         Some(())

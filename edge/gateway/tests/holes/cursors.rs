@@ -8,6 +8,9 @@ use super::messages::{DATE, INT4, bind_binary, parse_typed};
 use super::stage::{Hole, Program, Session, Stage};
 use crate::common::messages::*;
 
+const NUMBERED: &str = "CREATE TABLE numbered (id int PRIMARY KEY, v int); \
+     INSERT INTO numbered SELECT g, g * 10 FROM generate_series(1, 40) AS g; ANALYZE numbered";
+
 /// 200 rows with times on both sides of a midnight that depends on the zone.
 const TIMES: &str = "CREATE TABLE stamped (id int PRIMARY KEY, at timestamptz); \
      INSERT INTO stamped SELECT g, '2020-06-01 00:00+00'::timestamptz - \
@@ -246,22 +249,35 @@ fn a_limit_that_is_lifted_in_time_ends_no_piece() {
     .assert_shut();
 }
 
+/// Runs the statement `st` from the unnamed portal.
+fn runs_named(program: &mut Session<'_>) {
+    program.exchange("run", &[bind("", "st", &[b"4"]), execute("", 0), sync()].concat());
+}
+
+/// A program at REPEATABLE READ, beyond two runs of `st`: another is answered from memory. `more` is what else it parses before.
+fn repeats_named<'s>(stage: &'s Stage, more: &[Vec<u8>]) -> Session<'s> {
+    let text = "SELECT v FROM numbered WHERE id >= $1 AND id < $1 + 3 ORDER BY id";
+    let mut program = stage.session("program");
+    serves_named_repeat(&mut program, text);
+    program.exchange("Parse", &[parse_typed("st", text, &[INT4]), sync()].concat());
+    for parse in more {
+        program.exchange("Parse", &[parse.clone(), sync()].concat());
+    }
+    program.says("SELECT 1");
+    stage.thinks();
+    program.says("BEGIN ISOLATION LEVEL REPEATABLE READ");
+    stage.thinks();
+    for _ in 0..2 {
+        runs_named(&mut program);
+        stage.thinks();
+    }
+    program
+}
+
 #[test]
 fn an_answer_from_memory_does_not_replace_the_portal_that_the_program_has_bound() {
-    let text = "SELECT v FROM numbered WHERE id >= $1 AND id < $1 + 3 ORDER BY id";
     let program = |stage: &Stage| {
-        let mut program = stage.session("program");
-        serves_named_repeat(&mut program, text);
-        program.exchange("Parse", &[parse_typed("st", text, &[INT4]), sync()].concat());
-        program.exchange("Parse", &[parse("ps", "SELECT id FROM numbered ORDER BY id"), sync()].concat());
-        program.says("SELECT 1");
-        stage.thinks();
-        program.says("BEGIN ISOLATION LEVEL REPEATABLE READ");
-        stage.thinks();
-        for _ in 0..2 {
-            program.exchange("run", &[bind("", "st", &[b"4"]), execute("", 0), sync()].concat());
-            stage.thinks();
-        }
+        let mut program = repeats_named(stage, &[parse("ps", "SELECT id FROM numbered ORDER BY id")]);
         program.exchange("Bind", &[bind("", "ps", &[]), execute("", 1), sync()].concat());
         for _ in 0..3 {
             stage.thinks();
@@ -269,11 +285,27 @@ fn an_answer_from_memory_does_not_replace_the_portal_that_the_program_has_bound(
         }
         program.says("COMMIT");
     };
+    Hole { name: "unnamed_portals", setup: NUMBERED, programs: &[("Bind of the unnamed portal", &program)] }
+        .assert_shut();
+}
+
+/// The portal of an answer from memory is among those that a text lists.
+#[test]
+fn the_portal_of_an_answer_from_memory_is_listed() {
+    let lists = |stage: &Stage, statement: &str| {
+        let mut program = repeats_named(stage, &[]);
+        program.says("SELECT 1"); // ends the unnamed portal
+        runs_named(&mut program);
+        let list = parse(statement, "SELECT name, statement FROM PG_CURSORS ORDER BY name");
+        program.exchange("list", &[list, bind("p", statement, &[]), execute("p", 0), sync()].concat());
+        program.says("COMMIT");
+    };
+    let unnamed = |stage: &Stage| lists(stage, "");
+    let named = |stage: &Stage| lists(stage, "list");
     Hole {
-        name: "unnamed_portals",
-        setup: "CREATE TABLE numbered (id int PRIMARY KEY, v int); \
-                INSERT INTO numbered SELECT g, g * 10 FROM generate_series(1, 40) AS g; ANALYZE numbered",
-        programs: &[("Bind of the unnamed portal", &program)],
+        name: "listed_portals",
+        setup: NUMBERED,
+        programs: &[("an unnamed statement", &unnamed), ("a named one", &named)],
     }
     .assert_shut();
 }

@@ -117,7 +117,7 @@ async fn measure(
     let mut ping = Ping::connect(upstream, &mut measured.opening).await?;
     measured.server = Some(ping.server().into());
     measured.path = ping.path_times();
-    let progress = Progress::of_trips(count);
+    let progress = Progress::of_steps("SELECT 1", count.into());
     for _ in 0..count {
         let trip = ping.trip().await?;
         measured.trips.push(trip);
@@ -137,7 +137,7 @@ async fn measure_mysql(
 ) -> Result<(), mysql::Error> {
     let mut ping = MysqlPing::connect(upstream, account, &mut measured.mysql).await?;
     measured.server = Some(ping.about().clone());
-    let progress = Progress::of_trips(count);
+    let progress = Progress::of_steps("SELECT 1", count.into());
     for _ in 0..count {
         measured.trips.push(ping.trip().await?);
         progress.advance(1);

@@ -81,7 +81,7 @@ pub(crate) fn story_curve() -> Curve {
             line("as is", 406, 53_000_000),
             line("with code fixes", 7, 51_000_000),
             line("one-trip limit", 1, 50_000_000),
-            line("remedies, at best", 104, 53_000_000),
+            line("with remedies", 104, 53_000_000),
         ],
         measured_ns: Some(12_900_000),
         target_ns: 12_900_000,
