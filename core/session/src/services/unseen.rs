@@ -7,6 +7,7 @@ use super::arrived::{Arrived, messages};
 use crate::contract::Verdict;
 use crate::events::Event;
 use crate::own_names::OwnNames;
+use crate::reading::place_of;
 use crate::reply_queue::{Due, Expect, Service};
 use crate::rules::Rule;
 use crate::session::core::Core;
@@ -255,7 +256,7 @@ const PORTALS: &[u8] = b"pg_cursor";
 
 /// Whether a text may list portals.
 fn lists_portals(text: &[u8]) -> bool {
-    text.windows(PORTALS.len()).any(|part| part.eq_ignore_ascii_case(PORTALS))
+    place_of(text, PORTALS).is_some()
 }
 
 impl Unnamed {
