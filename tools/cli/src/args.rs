@@ -400,7 +400,7 @@ pub(crate) struct WatchOptions {
     /// Longest time a thread spins before it parks. Costs CPU; 0ms turns it off
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "100us")]
     pub(crate) spin: Duration,
-    /// Threads that move bytes [default: one per core]
+    /// Threads that move bytes, at most: there are as many as are busy [default: one per core]
     #[arg(long, value_name = "N")]
     pub(crate) threads: Option<usize>,
     /// Remove round trips without code changes: exact (results stay the same; timing and the server's log change), or none
