@@ -1,4 +1,4 @@
-//! All that is learnt about loops.
+//! All that is learned about loops.
 
 use std::collections::HashMap;
 

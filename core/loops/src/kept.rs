@@ -1,4 +1,4 @@
-//! What was learnt, as text that a file can keep: hashes of statements, numbers of columns and counts, no values.
+//! What was learned, as text that a file can keep: hashes of statements, numbers of columns and counts, no values.
 //!
 //! ```text
 //! onetrip-learned 1 PROBE
@@ -6,9 +6,9 @@
 //! end COUNT CHECKSUM
 //! ```
 //!
-//! A place lists what its parameter may come from, split by `/`: `c0.3` a column and how many levels up, `p2` a
-//! parameter, `s0+10` a parameter and so much more each time, `=` what it was last. Filters are left out: they hold hashes
-//! of values.
+//! A place lists what its parameter may come from, split by `/`. `c0.3` is a column and how many levels up, `p2` is a
+//! parameter. `s0+10` is a parameter and so much more each time, `=` is what it was last. Filters are left out: they hold
+//! hashes of values.
 
 use std::fmt::Write;
 use std::hash::BuildHasher;

@@ -9,8 +9,8 @@
 //!      +---------------------------------------------------------> Buffer --- ask ---> Serve | Wait | Forward
 //! ```
 //!
-//! A **frame** is a result whose rows a loop walks; an **edge** says which template takes its parameters from which
-//! columns of which other template's rows; a **guess** is a statement that nobody has asked for yet. A guess is never
+//! A **frame** is a result whose rows a loop walks. An **edge** says which template takes its parameters from which
+//! columns of which other template's rows. A **guess** is a statement that nobody has asked for yet. A guess is never
 //! trusted: what the program gets is decided by byte equality alone ([`Buffer::ask`]). Time is an argument, counted
 //! from any one origin.
 //!

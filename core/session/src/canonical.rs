@@ -1,5 +1,5 @@
-//! Values in one form, however the wire writes them: `10001` in a statement's text, in a text parameter, in a binary
-//! int4 and in a result column are the same value.
+//! Values in one form, however the wire writes them. `10001` is the same value in a statement's text, in a text
+//! parameter, in a binary int4 and in a result column.
 
 use std::hash::BuildHasher;
 use std::io::Write;

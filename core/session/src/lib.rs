@@ -10,8 +10,8 @@
 //!
 //! # The contract with the driver
 //!
-//! **Opening.** Bytes of the client go in by [`Session::handle_opening`]: `Answer` drops a request for encryption (send what
-//! the outbox for the client holds, and see [`Session::tls_begins`]), `Cancel` ends the session, `Connect` drops the startup
+//! **Opening.** Bytes of the client go in by [`Session::handle_opening`]. `Answer` drops a request for encryption: send what
+//! the outbox for the client holds, and see [`Session::tls_begins`]. `Cancel` ends the session. `Connect` drops the startup
 //! packet and has one for the server in the outbox.
 //!
 //! **Entering and Serving.** Bytes go in by [`Session::handle_client`] and [`Session::handle_server`], those at the front of

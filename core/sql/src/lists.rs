@@ -1,7 +1,7 @@
 //! Lists whose length must not show: `IN (…)`, `ARRAY[…]` and the rows of `VALUES`.
 //!
-//! An element that has the same shape as the one kept before it, literals, parameters, NULL, TRUE and FALSE all
-//! counting as the same, is taken back out of the template and `, ...` written once in its place.
+//! An element may have the same shape as the one kept before it: literals, parameters, NULL, TRUE and FALSE all count as
+//! the same. Such an element is taken back out of the template, and `, ...` is written once in its place.
 
 use crate::lifter::{Found, Parameter};
 use crate::template::Template;

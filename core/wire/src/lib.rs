@@ -8,7 +8,7 @@
 //! that binary dates are counted by.
 //!
 //! Non-scope: values inside rows (their types belong to `sql` and to the drivers), and any state but that of
-//! [`mysql::dialogue`]: of MySQL's protocol, what a packet is depends on the packets before it.
+//! [`mysql::dialogue`]. In MySQL's protocol, the packets before a packet decide what it is.
 
 pub mod calendar;
 pub mod mysql;

@@ -2,7 +2,7 @@
 //!
 //! A cancel interrupts whatever the backend runs when it arrives. Directly connected, a client that goes on before
 //! its cancel has arrived may see its next statement cancelled. Here the next unit waits until the cancel connection
-//! has closed upstream: PostgreSQL closes it after the signal was sent, and a backend drops a signal that finds it
+//! has closed upstream. PostgreSQL closes it after the signal was sent, and a backend drops a signal that finds it
 //! idle (`DoingCommandRead` in `postgres.c`).
 
 use std::collections::HashMap;

@@ -2,7 +2,7 @@
 //!
 //! Waking a parked thread costs more than the wait that it saves while replies come within microseconds. So a worker
 //! asks again for a bounded time before it parks, as long as its waits have lately been that short. Others must not pay for
-//! it: a connection that is in use keeps two cores busy, one that spins and one for its client and its server in turn, so
+//! it. A connection that is in use keeps two cores busy: one that spins, and one for its client and its server in turn. So
 //! nothing spins while more connections are in use than there are pairs of cores. Spinning beyond that would starve the
 //! other connections of the core that they need to be seen in use.
 

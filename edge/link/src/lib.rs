@@ -3,9 +3,9 @@
 //! Two halves, and the first knows nothing of the second:
 //!
 //! - the **schedule** says when bytes that enter the path leave it. [`Lane`] is one direction of one connection,
-//!   [`Bottleneck`] what the connections of one direction share, [`TcpWindow`] how much may be under way. No
-//!   clocks, no sockets: time is an argument ([`Moment`]), so a test or a forecast runs it as fast as it likes;
-//! - the **relay** keeps that schedule for real connections, in one thread: [`Relay`] in the background of a
+//!   [`Bottleneck`] what the connections of one direction share, [`TcpWindow`] how much may be under way. It has no
+//!   clocks and no sockets. Time is an argument ([`Moment`]), so a test or a forecast runs it as fast as it likes.
+//! - The **relay** keeps that schedule for real connections, in one thread: [`Relay`] in the background of a
 //!   program, [`serve`] in the foreground. [`LinkStats`] says how well the schedule was kept.
 //!
 //! Not modelled: loss, reordering, packet headers, a receive window that closes. See `docs/link.md`.

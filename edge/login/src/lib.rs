@@ -1,7 +1,7 @@
 //! Logging in to PostgreSQL as a client.
 //!
-//! Scope: the answer to SSLRequest, the startup packet, passwords (clear text, MD5, SCRAM-SHA-256 with and without
-//! channel binding), and what the server says of itself until it is ready for the first statement.
+//! In scope: the answer to SSLRequest, the startup packet, and passwords (clear text, MD5, SCRAM-SHA-256 with and without
+//! channel binding). Also what the server says of itself until it is ready for the first statement.
 //! Not in scope: sockets, clocks, TLS itself, and where the server is.
 //!
 //! ```text

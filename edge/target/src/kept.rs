@@ -1,5 +1,5 @@
-//! What a gateway keeps of its upstream's settings. One that it does not keep and that means safety or the choice of a
-//! server is refused by name: a session that it should have prevented must not come about.
+//! What a gateway keeps of its upstream's settings. It refuses by name a setting that it does not keep and that means
+//! safety or the choice of a server: a session that the setting should have prevented must not come about.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Which finding a reading trip is booked on: at most one.
 //!
-//! Several patterns can be true of one trip, and they are seen at different times: a loop is proven with its third run,
-//! a look-up before an INSERT with the INSERT, a sequence of reads when it ends. So every reading trip gets a number,
+//! Several patterns can be true of one trip, and they are seen at different times. A loop is proven with its third run,
+//! a look-up before an INSERT with the INSERT, and a sequence of reads when it ends. So every reading trip gets a number,
 //! and patterns claim numbers. A pattern that ranks higher takes a trip away from one that ranks lower.
 
 use std::collections::VecDeque;

@@ -2,8 +2,8 @@
 //!
 //! What a statement needs, it gets as parameters. A read without parameters, or with values only that were sent before
 //! the group began or with its first statement, could have been sent together with the first. A value that comes up
-//! within the group, such as a constant of a statement's text, leaves a doubt, until the statement is run again with
-//! that value and another one beside it.
+//! within the group, such as a constant of a statement's text, leaves a doubt. The doubt is gone when the statement is run
+//! again with that value and another one beside it.
 
 use super::claims::{Claims, Pattern, Share, TripNumber};
 use super::event::{Event, Run};

@@ -1,7 +1,7 @@
 //! OT006 and OT016: BEGIN, COMMIT and ROLLBACK with a trip of their own.
 //!
 //! A BEGIN can always go with the first statement. The end of a transaction can be spared where there was at most one
-//! statement, because that needs no transaction block; where there were more, the program decides after the last.
+//! statement, because that needs no transaction block. Where there were more, the program decides after the last.
 //! A ROLLBACK after reads only undoes nothing: it can be spared, however many there were (OT016).
 
 use onetrip_sql::StatementKind;

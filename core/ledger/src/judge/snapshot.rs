@@ -32,13 +32,13 @@ pub enum SnapshotError {
     #[error("{0}")]
     Syntax(#[from] toml::de::Error),
     /// Written by another onetrip.
-    #[error("it has version {0}, and this onetrip knows {VERSION}: write it anew with --update")]
+    #[error("it has version {0}, and this onetrip knows {VERSION}: write it again with --update")]
     Version(u64),
     /// A name that stands for no number.
-    #[error("{0:?} is nothing that a snapshot holds; write it anew with --update")]
+    #[error("{0:?} is nothing that a snapshot holds; write it again with --update")]
     Unknown(String),
     /// A snapshot of nothing is kept by every run.
-    #[error("it holds no number; write it anew with --update")]
+    #[error("it holds no number; write it again with --update")]
     Empty,
 }
 

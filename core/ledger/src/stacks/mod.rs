@@ -1,8 +1,8 @@
 //! Drivers and ORMs: what their traffic looks like, and what to change in a program that uses them.
 //!
 //! Each is one file of `data/`, so that adding one is adding a file and its line in `files.rs`. A driver is known by its
-//! startup parameters and by the names that it gives to prepared statements, an ORM by shapes of statements that nobody
-//! else writes: two different ones, as one may be chance. Where that is not certain, the driver alone is named.
+//! startup parameters and by the names that it gives to prepared statements. An ORM is known by shapes of statements that
+//! nobody else writes: two different ones, as one may be chance. Where that is not certain, the driver alone is named.
 
 mod files;
 mod recogniser;

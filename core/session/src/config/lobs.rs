@@ -1,4 +1,4 @@
-//! How much of large objects is read ahead, as the gateway says it: of all, and of single columns.
+//! How much of large objects is prefetched, as the gateway says it: of all, and of single columns.
 
 use std::str::FromStr;
 

@@ -1,4 +1,4 @@
-//! Changes of one database's catalogue that pass through the gateway: what was learnt of it holds until the next.
+//! Changes of one database's catalogue that pass through the gateway: what was learned of it holds until the next.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

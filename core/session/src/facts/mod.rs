@@ -1,5 +1,5 @@
-//! What is known, in one place: of the client's transaction, of settings, of the path to the server; of the session and of
-//! its statements: whether all that was sent only reads, and where names are resolved.
+//! What is known, in one place: of the client's transaction, of settings, of the path to the server. Of the session and its
+//! statements it is known whether all that was sent only reads, and where names are resolved.
 
 mod changes;
 pub(crate) mod common;

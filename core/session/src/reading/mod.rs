@@ -1,5 +1,5 @@
-//! What a statement's text tells by itself: what it does, what it has to do with cursors, large objects and prepared
-//! statements, and whether it is one that no server refuses. Texts alone: nothing is known here of a session.
+//! What a statement's text tells by itself: what it does, and what it has to do with cursors, large objects and prepared
+//! statements. It also tells whether no server refuses it. Texts alone: nothing is known here of a session.
 
 mod cursors;
 mod effect;

@@ -1,8 +1,8 @@
 //! The worked example of CONTRIBUTING: a remedy in one file, which answers `SELECT 'onetrip'`. It is in the list of test
 //! builds alone.
 //!
-//! What a remedy of its own has to decide is all here: what it keeps, which texts it knows, what the client is told, and what
-//! it makes of each event. It sends nothing, so that it has no replies to take.
+//! What a remedy has to decide is all here: what it keeps, which texts it knows, what the client is told, and what it makes
+//! of each event. It sends nothing, so that it has no replies to take.
 
 use onetrip_ledger::Remedy;
 use onetrip_wire::pg::{

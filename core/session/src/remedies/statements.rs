@@ -1,5 +1,5 @@
-//! The remedy `statements`: a Parse, with its Describe, that the server has answered before is sent at once and answered
-//! at once, so that the Bind follows in the same trip.
+//! The remedy `statements`: a Parse, with its Describe, is sent and answered at once if the server has answered it before.
+//! So the Bind follows in the same trip.
 //!
 //! ```text
 //!  client               session                                server
@@ -10,8 +10,8 @@
 //!    |<-------------------|<------- 2 D C Z -------------------|
 //! ```
 //!
-//! Where the server says something else than was told, what the unit behind it comes to is dropped, and the client gets
-//! the error that a change between its Parse and its Bind would have given it.
+//! If the server says something else than was told, the reply to the unit behind it is dropped. The client gets the error
+//! that a change between its Parse and its Bind would have given it.
 
 use std::collections::HashMap;
 use std::sync::Arc;

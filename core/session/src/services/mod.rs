@@ -1,8 +1,8 @@
 //! Services: what several remedies need, and that knows none of them.
 //!
-//! `flights` runs ahead what remedies propose, `shadow` verifies answers from memory, `unseen` has the unnamed objects that the
-//! server has not seen, `inquiries` are the questions to the server, `raised` notices what may never end. `own`, `arrived` and `said`
-//! are what they and the remedies do alike with messages.
+//! `flights` runs ahead what remedies propose. `shadow` verifies answers from memory. `unseen` has the unnamed objects that the
+//! server has not seen. `inquiries` are the questions to the server. `raised` notices what may never end. `own`, `arrived` and
+//! `said` are what they and the remedies do alike with messages.
 
 mod arrived;
 pub(crate) mod flights;

@@ -1,7 +1,7 @@
 //! What a level that the gateway has raised (`--isolation`) breaks: a loop that never ends is noticed, and told.
 //!
 //! What others have committed since a transaction's snapshot is out of its sight, and still collides. So the usual upsert
-//! (UPDATE, else INSERT, else again) goes round for ever: as statements of the program, or inside one function.
+//! (UPDATE, else INSERT, else again) goes round forever: as statements of the program, or inside one function.
 
 use std::collections::VecDeque;
 use std::fmt;

@@ -1,5 +1,5 @@
-//! What the server is asked, and when: only where a remedy could remove a trip, only while the program waits for
-//! nothing, and less and less often where nobody uses the answers.
+//! What the server is asked, and when: only where a remedy could remove a trip, and only while the program waits for
+//! nothing. Where nobody uses the answers, it is asked at longer and longer intervals.
 
 use std::sync::Arc;
 

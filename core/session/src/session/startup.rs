@@ -1,4 +1,4 @@
-//! From the startup packet to the first ReadyForQuery: authentication is relayed, parameters are learnt.
+//! From the startup packet to the first ReadyForQuery: authentication is relayed, parameters are learned.
 
 use std::borrow::Cow;
 

@@ -4,7 +4,7 @@
 //! its reason, are in that script.
 //!
 //! A name alone proves nothing: a server may have overloads that the rule has not seen. So the digests of all overloads
-//! of a name stand beside it, as each of these servers gives them (`lookups/functions.sql`, `lookups/operators.sql`); a
+//! of a name stand beside it, as each of these servers gives them (`lookups/functions.sql`, `lookups/operators.sql`). A
 //! server that gives another has no function of that name that is known to be harmless.
 
 /// Functions of which every overload computes its result from its arguments, the transaction's start time and

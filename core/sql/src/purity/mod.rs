@@ -1,10 +1,10 @@
 //! Purity: may a statement run although nobody asked for it, or its result be kept, because all it does is read rows
 //! of the snapshot?
 //!
-//! Two steps, because a text alone cannot tell. [`read`] parses with PostgreSQL's own grammar, admits only constructs
-//! that it knows, and lists what the text leaves open ([`Needs`]). [`Catalogue::check`] answers these from what is known
-//! of the names in the database, and looks through views. What is not known is looked up by a [`Survey`]: of the names
-//! that are wanted ([`Wanted`]), and of no others, so that the size of the database does not matter.
+//! There are two steps, because a text alone cannot tell. [`read`] parses with PostgreSQL's own grammar. It admits only
+//! constructs that it knows, and lists what the text leaves open ([`Needs`]). [`Catalogue::check`] answers these from what
+//! is known of the names in the database, and looks through views. A [`Survey`] looks up what is not known: the names that
+//! are wanted ([`Wanted`]), and no others. So the size of the database does not matter.
 //!
 //! Unknown is unsafe: a construct, function, operator, type or relation that no list here admits makes the statement
 //! [`Impure`], and the error says which one it was.
@@ -17,10 +17,10 @@
 //! - the text is read with `standard_conforming_strings = on` and as UTF-8 ([`Facts::has_backslash`],
 //!   [`Facts::has_non_ascii`]);
 //! - parameters with a declared type have one that [`is_harmless_parameter_type`] admits;
-//! - what is known is as old as its survey, and the search path is the session's: both are void once the session ran a
-//!   statement that is not pure (it may have made a temporary table, or set the search path or the role);
-//! - what a user promised to be immutable is taken for it where the planner evaluates it on its own: in the expressions
-//!   of indexes, statistics and constraints of the tables that are read;
+//! - what is known is as old as its survey, and the search path is the session's. Both are void once the session ran a
+//!   statement that is not pure: it may have made a temporary table, or set the search path or the role;
+//! - what a user promised to be immutable is taken for it where the planner evaluates it on its own. That is in the
+//!   expressions of indexes, statistics and constraints of the tables that are read;
 //! - a pure statement can still fail (division by zero), wait for a lock, or take long.
 
 mod builtin;

@@ -1,8 +1,8 @@
 //! Is a row of a query the same whenever it is read, once the query has begun, and can reading it not fail?
 //!
-//! A portal's rows are fixed when it is opened, but they are computed when they are fetched: a setting that changes in
+//! A portal's rows are fixed when it is opened, but they are computed when they are fetched. A setting that changes in
 //! between (TimeZone, DateStyle, the role) shapes those that come later, and a division by zero ends the portal. So a
-//! result is read ahead only where no expression does either: columns, constants and parameters, compared in ways that
+//! result is prefetched only where no expression does either: columns, constants and parameters, compared in ways that
 //! look at no setting and cannot fail. Everything else is refused, whatever its functions are declared to be.
 
 use std::sync::Arc;

@@ -93,7 +93,7 @@ pub type Lead = Box<dyn FnMut(&Destination) -> Option<Destination> + Send>;
 pub enum InterceptError {
     /// The kernel or a container's rules forbid it.
     #[error(
-        "this system does not let a program's connections be redirected (seccomp user notification and pidfd_getfd); in a container, allow both, or start `onetrip gateway` and put its address into the program's settings"
+        "this system does not let a program's connections be redirected (seccomp user notification and pidfd_getfd). In a container, allow both, or start `onetrip gateway` and put its address into the program's settings"
     )]
     Unavailable,
     /// The program could not be confined.

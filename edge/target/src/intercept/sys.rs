@@ -1,5 +1,5 @@
-//! What the kernel offers for intercepting `connect`, for which there is no safe wrapper: a seccomp filter that asks
-//! us, the three calls that serve its questions, and a process that does so after us. `seccomp_unotify(2)` is the
+//! What the kernel offers for intercepting `connect`, and for which there is no safe wrapper. That is a seccomp filter that
+//! asks us, the three calls that serve its questions, and a process that does so after us. `seccomp_unotify(2)` is the
 //! reference.
 
 #![allow(unsafe_code)]

@@ -1,7 +1,7 @@
 //! Which values in an environment name a database's server, and which variables name one together.
 //!
-//! Only what spells out both host and port counts, or leaves the port out where nothing else than one database can be
-//! meant, or names a service in a URL: a value that names something else must stay as it is.
+//! A value counts if it spells out both host and port, or names a service in a URL. One without a port counts if it can
+//! mean nothing else than one database. A value that names something else must stay as it is.
 
 use std::ops::Range;
 

@@ -1,5 +1,5 @@
-//! Server certificates that OpenSSL, and so libpq, accepts and webpki refuses for their form: one that stands itself
-//! in the root file (self-signed with the CA mark, as `openssl req -x509` makes it), and X.509 version 1 signed
+//! Server certificates that OpenSSL, and so libpq, accepts and webpki refuses for their form. One kind stands itself in
+//! the root file (self-signed with the CA mark, as `openssl req -x509` makes it). The other is X.509 version 1 signed
 //! directly by a root (as the recipe in PostgreSQL's manual makes it).
 
 use rustls::client::danger::HandshakeSignatureValid;

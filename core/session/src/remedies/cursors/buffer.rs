@@ -1,4 +1,4 @@
-//! Rows that were read ahead and are not delivered: a bounded part in memory, the rest in a file.
+//! Rows that were prefetched and are not delivered: a bounded part in memory, the rest in a file.
 
 use std::collections::VecDeque;
 use std::io;

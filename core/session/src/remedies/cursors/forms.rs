@@ -1,4 +1,4 @@
-//! Results that no setting shapes (rule R2): what was read ahead is what would be read later.
+//! Results that no setting shapes (rule R2): what was prefetched is what would be read later.
 
 use onetrip_wire::pg::{Format, Oid};
 

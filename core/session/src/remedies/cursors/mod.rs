@@ -1,4 +1,4 @@
-//! The remedy `cursors`: a result that is read in pieces is read ahead.
+//! The remedy `cursors`: a result that is read in pieces is prefetched.
 //!
 //! ```text
 //!  client            session                                                    server
@@ -11,8 +11,8 @@
 //!
 //! A portal keeps its place when the savepoint is rolled back to, so one shield serves a flight of pieces, and nothing
 //! has to follow an error. A cursor of SQL is a portal by name: its pieces are read by Execute as well. The server's
-//! portal is then ahead of the program; what the program asks for is cut from memory, the rest is asked for
-//! ([`answer`]), and what could tell where the server's portal stands is dealt with before it goes out ([`names`]).
+//! portal is then ahead of the program. What the program asks for is cut from memory, and the rest is asked for
+//! ([`answer`]). What could tell where the server's portal stands is dealt with before it goes out ([`names`]).
 
 mod answer;
 mod buffer;

@@ -1,4 +1,4 @@
-//! What is read ahead: on the program's descriptors, and whole objects that a loop will come to.
+//! What is prefetched: on the program's descriptors, and whole objects that a loop will come to.
 
 use std::time::Duration;
 

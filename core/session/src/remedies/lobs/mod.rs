@@ -1,4 +1,4 @@
-//! The remedy `lobs`: a large object is read ahead when it is opened, and what the program then asks for is answered from
+//! The remedy `lobs`: a large object is prefetched when it is opened, and what the program then asks for is answered from
 //! memory.
 //!
 //! ```text
@@ -16,21 +16,21 @@
 //! **One object, at any level.** A descriptor that only reads (`INV_READ`) sees the snapshot of its `lo_open` for as long as
 //! it is open: when its bytes are read does not matter. So the session reads on behind the program's own calls, in a shield
 //! as that of `loops`, on the program's own descriptor. ROLLBACK TO leaves a descriptor open that was opened before the
-//! savepoint, and does not move it back: the session knows where it stands, and puts it back to where the program believes
-//! it to be before anything goes to the server that could tell (`settle`).
+//! savepoint, and does not move it back. The session knows where it stands. Before anything goes to the server that could
+//! tell, it puts the descriptor back to where the program believes it to be (`settle`).
 //!
 //! **Objects of a loop, in REPEATABLE READ.** There `lo_open` reads the transaction's snapshot too, so it does not matter
 //! either when an object is opened. The oids come from rows of an earlier result: the flights guess them as they do any
 //! value, and a guess is a chain: open, read, close. An object that was read so is opened by the program from memory, and
-//! the server has no descriptor for it. Before anything goes to the server that could tell, it is opened there as well: what
-//! the program itself writes is sent behind that, so it sees what it would have seen.
+//! the server has no descriptor for it. Before anything goes to the server that could tell, it is opened there as well.
+//! What the program itself writes is sent behind that, so it sees what it would have seen.
 //!
 //! **Numbers.** A descriptor's number is the lowest that is free, from zero in each transaction. The session tells it in
 //! advance only where all that opened or closed descriptors in this transaction were calls that it followed.
 //!
 //! **What it cannot do.** A descriptor that may write reads what is committed at each read, in REPEATABLE READ as well: what
-//! was read ahead may be old when the program asks. pgjdbc's `LargeObjectManager.open(oid)` opens so; with `READ` it does
-//! not. Calls by SQL (`SELECT loread(...)`) go to the server.
+//! was prefetched may be old when the program asks. pgjdbc's `LargeObjectManager.open(oid)` opens an object that way; with
+//! `READ` it does not. Calls by SQL (`SELECT loread(...)`) go to the server.
 
 mod ahead;
 mod call;

@@ -1,4 +1,4 @@
-//! What a guess at a statement is on the wire: a run of the program's own prepared statement binds that one, any other
+//! What a guess at a statement is on the wire. A run of the program's own prepared statement binds that one. Any other
 //! parses the text, under the session's own names.
 
 use onetrip_ledger::{Moment, Remedy};

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! A unit is what the client sends before it may wait: the login (0), then each command. A round trip is a wait: a unit
-//! that is sent while another waits for its answer shares that one's trip, and an answer to a login's further question, or
-//! a file that the server wants, is a trip of its own.
+//! that is sent while another waits for its answer shares that one's trip. An answer to a login's further question is a
+//! trip of its own, and so is a file that the server wants.
 
 mod awaited;
 mod event;

@@ -1,4 +1,4 @@
-//! Objects of which the statement or the column that delivered their oid says how much is read ahead.
+//! Objects of which the statement or the column that delivered their oid says how much is prefetched.
 
 use std::collections::{HashMap, VecDeque};
 

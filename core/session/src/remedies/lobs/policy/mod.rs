@@ -1,4 +1,4 @@
-//! How much of a large object is read ahead, where the gateway, the connection, a statement or a column says so.
+//! How much of a large object is prefetched, where the gateway, the connection, a statement or a column says so.
 //!
 //! The narrower level wins. A policy decides how much is fetched before anybody asks, and never what a program gets: where
 //! it is not known, the wider one holds. What the gateway says is [`LobPolicy`].
