@@ -76,12 +76,12 @@ fn markdown(workload: &Workload, samples: &Samples, pictures: &str) -> String {
     let _ = writeln!(out, "\n**Run.** {}\n", conditions(samples));
     let table = Table::of(samples);
     out.push_str(
-        "Times are of rounds; trips and bytes are of one round, counted by the gateway; CPU is that of the clients, where it is \
+        "Times are of rounds. Trips and bytes are of one round, counted by the gateway. CPU is that of the clients, where it is \
          not called the server's.",
     );
     if table.compares_sessions() {
         out.push_str(
-            " op/s is what all sessions did in a second, time/op what one of them took for an operation: a statement's \
+            " op/s is what all sessions did in a second. time/op is what one of them took for an operation: a statement's \
              latency where each is waited for.",
         );
     }
