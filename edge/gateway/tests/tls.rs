@@ -3,15 +3,18 @@
 
 mod common;
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::time::Instant;
 
 use common::client::{Endpoint, PATIENCE, RawClient};
-use common::messages::query;
+use common::messages::{self, query};
 use common::server::{RunningGateway, Server, config, conninfo};
-use onetrip_gateway::{Gateway, ListenAddress};
+use onetrip_gateway::{Gateway, GatewayConfig, ListenAddress};
+use onetrip_target::tls::{TlsAcceptor, connector};
 use onetrip_wire::pg::backend;
 
 /// A server with TLS and SCRAM.
@@ -193,6 +196,55 @@ fn scram_over_tls_works_with_every_channel_binding_but_a_required_one() {
     // The client sees no TLS, so it cannot bind to it, and says so.
     let required = psql(&format!("{} channel_binding=require", through(&gateway)), &at.password, "SELECT 1");
     assert!(required.expect_err("it cannot work").contains("channel binding"));
+}
+
+/// Reads until `end` is in what came, or the stream ends.
+fn read_until(stream: &mut impl Read, end: &[u8]) -> Vec<u8> {
+    let mut came = Vec::new();
+    let mut piece = [0; 4096];
+    while !came.windows(end.len()).any(|part| part == end) {
+        match stream.read(&mut piece).expect("it goes on, or ends as TLS ends") {
+            0 => break,
+            count => came.extend_from_slice(&piece[..count]),
+        }
+    }
+    came
+}
+
+#[test]
+fn a_client_that_ends_tls_behind_its_last_message_gets_its_answer_and_the_end() {
+    let gateway = RunningGateway::start(GatewayConfig {
+        client_tls: Some(TlsAcceptor::with_own_certificate().expect("a certificate")),
+        ..config(Server::shared().upstream())
+    });
+    let target = conninfo(&format!(
+        "host=127.0.0.1 port={} user=onetrip dbname=postgres sslmode=require",
+        gateway.endpoint().port()
+    ));
+    let plan = connector(&target).expect("it has no files").expect("TLS is required");
+    // The end comes in the segment of the last message, or behind it.
+    for is_apart in [false, true] {
+        let mut socket = TcpStream::connect(("127.0.0.1", gateway.endpoint().port())).expect("it listens");
+        socket.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        socket.write_all(&messages::ssl_request()).expect("it is taken");
+        socket.read_exact(&mut [0]).expect("TLS is offered");
+        let mut tls = plan.start(&target.hosts[0]).expect("a client");
+        let mut stream = rustls::Stream::new(&mut tls, &mut socket);
+        stream.write_all(&messages::startup("postgres")).expect("it is taken");
+        read_until(&mut stream, b"Z\0\0\0\x05I");
+        stream.conn.writer().write_all(&query("SELECT 5 FROM pg_sleep(0.3)")).expect("it has room");
+        if is_apart {
+            stream.flush().expect("it is taken");
+        }
+        stream.conn.send_close_notify();
+        let mut last = Vec::new();
+        while stream.conn.wants_write() {
+            stream.conn.write_tls(&mut last).expect("a vector takes it");
+        }
+        stream.sock.write_all(&last).expect("it is taken");
+        let came = read_until(&mut stream, b"never");
+        assert!(came.windows(8).any(|part| part == b"SELECT 1"), "{}", came.escape_ascii());
+    }
 }
 
 #[test]

@@ -112,6 +112,8 @@ pub(crate) struct Connection<C: Conversation> {
     down: Buffer,
     client_ended: bool,
     server_ended: bool,
+    /// It ended within a message, or by a reset.
+    server_was_cut: bool,
     server_told: bool,
     /// All that is for the client has left, TLS's own bytes included.
     client_has_all: bool,
@@ -152,6 +154,7 @@ impl<C: Conversation> Connection<C> {
             server,
             client_ended: false,
             server_ended: false,
+            server_was_cut: false,
             server_told: false,
             client_has_all: true,
             is_refused: false,
@@ -192,6 +195,9 @@ impl<C: Conversation> Connection<C> {
             let mut moves = self.move_up(visit)?;
             moves |= self.move_down(visit)?;
             if self.server_ended && self.down.is_sent() && self.client_has_all && self.settled_at.is_none() {
+                if !self.server_was_cut {
+                    self.client.shut_down(); // by TLS, the client knows then that nothing is missing
+                }
                 return Ok(Then::Ends(Ok(())));
             }
             if !moves {
@@ -334,7 +340,7 @@ impl<C: Conversation> Connection<C> {
                     Ok(None) => {}
                     // A reset is the end of what the server says; what it said before still goes to the client.
                     Err(error) if is_gone(&error) => {
-                        self.server_ended = true;
+                        (self.server_ended, self.server_was_cut) = (true, true);
                         moved = true;
                     }
                     Err(error) => return Err(server_failed(error)),
@@ -356,6 +362,7 @@ impl<C: Conversation> Connection<C> {
             match self.session.handle_server(visit.moment, self.down.undecided()) {
                 Ok(Verdict::Wait) => {
                     if self.server_ended {
+                        self.server_was_cut = true;
                         self.down.forward(self.down.undecided().len());
                     }
                     break;

@@ -17,7 +17,7 @@ use crate::socket::{PathTime, path_time};
 pub(crate) struct Line {
     raw: Raw,
     channel: Channel,
-    /// TLS may hold bytes that came already.
+    /// TLS may hold bytes, or the end, that came already.
     holds_bytes: bool,
     /// The loop is to say when the socket takes bytes again.
     waits_to_write: bool,
@@ -90,7 +90,8 @@ impl Line {
     /// Reads into `into`; `None` where nothing is there, and zero bytes are the end of the stream.
     pub(super) fn read(&mut self, into: &mut [u8]) -> io::Result<Option<usize>> {
         let read = self.channel.read(&mut self.raw, into);
-        self.holds_bytes = !self.channel.is_plain() && matches!(read, Ok(count) if count == into.len());
+        // Behind what came, TLS may hold more, or the end: no event of the socket follows for those.
+        self.holds_bytes = !self.channel.is_plain() && matches!(read, Ok(1..));
         match read {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
             read => read.map(Some),
