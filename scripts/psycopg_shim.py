@@ -10,18 +10,26 @@ from typing import Any
 import onetrip
 import psycopg
 import psycopg.raw_cursor
+import psycopg.types.bool
 import psycopg.types.composite
+import psycopg.types.datetime
 import psycopg.types.enum
 import psycopg.types.hstore
 import psycopg.types.json
 import psycopg.types.multirange
+import psycopg.types.numeric
 import psycopg.types.range
+import psycopg.types.string
+import psycopg.types.uuid
 import pytest
 from onetrip import adapt, aio, errors, rows, session, sql
-from onetrip.types import composite, hstore, info, multirange
+from onetrip.types import bool as booleans
+from onetrip.types import composite, hstore, info, multirange, numeric, string
+from onetrip.types import datetime as times
 from onetrip.types import enum as enums
 from onetrip.types import json as jsons
 from onetrip.types import range as ranges
+from onetrip.types import uuid as uuids
 
 LIBPQ = "libpq's object"
 
@@ -51,7 +59,7 @@ class Connected(Absent):
 def graft(theirs: Any, ours: Any) -> None:
     """Puts what is ours in the place of what has the same name."""
     for name in dir(theirs):
-        if not name.startswith("__") and hasattr(ours, name):
+        if not name.startswith("_") and hasattr(ours, name):
             setattr(theirs, name, getattr(ours, name))
 
 
@@ -79,6 +87,8 @@ def put_in() -> None:
             setattr(psycopg.errors, name, getattr(errors, name))
             if hasattr(psycopg, name):
                 setattr(psycopg, name, getattr(errors, name))
+    psycopg.errors.lookup = errors.lookup
+    psycopg.Binary = onetrip.Binary
     for name in dir(rows):
         if hasattr(psycopg.rows, name) and not name.startswith("_") and callable(getattr(rows, name)):
             setattr(psycopg.rows, name, getattr(rows, name))
@@ -86,7 +96,8 @@ def put_in() -> None:
     types = psycopg.types
     for theirs, ours in (
         (types.range, ranges), (types.multirange, multirange), (types.json, jsons), (types.composite, composite),
-        (types.enum, enums), (types.hstore, hstore),
+        (types.enum, enums), (types.hstore, hstore), (types.numeric, numeric),
+        (types.string, string), (types.datetime, times), (types.bool, booleans), (types.uuid, uuids),
     ):  # fmt: skip
         graft(theirs, ours)
     types.TypeInfo = info.TypeInfo
@@ -102,7 +113,21 @@ def put_in() -> None:
     session.SessionState.parameter_status = parameter_status
 
 
+def put_in_pools() -> None:
+    """The same for psycopg_pool, where it is there. Its logger has another name."""
+    try:
+        import psycopg_pool
+    except ImportError:
+        return
+    for name in (
+        "AsyncConnectionPool", "AsyncNullConnectionPool", "ConnectionPool", "NullConnectionPool", "PoolClosed", "PoolTimeout",
+        "TooManyRequests",
+    ):  # fmt: skip
+        setattr(psycopg_pool, name, getattr(onetrip, name))
+
+
 put_in()
+put_in_pools()
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -1,4 +1,4 @@
-"""What the gateway costs: `pgbench -S` direct, through onetrip, PgBouncer and HAProxy.
+"""What the gateway costs: `pgbench -S` direct, through onetrip, PgBouncer, HAProxy and a relay that does nothing else.
 
     bench/run gateway                       # everything: about eight minutes
     bench/run gateway --rounds 3 --seconds 2 --case pinned-1
@@ -47,8 +47,10 @@ PACKAGES = {
     "pgbouncer": "pgbouncer",
     "haproxy": "haproxy",
     "taskset": "util-linux",
+    "cc": "gcc",
 }
-DIRECT, PEER = "direct", "pgbouncer"
+DIRECT, PEER, RELAY = "direct", "pgbouncer", "relay"
+RELAY_PROGRAM = REPOSITORY / "target/bench/relay"
 BENCH = records.case("gateway")
 MODES, WAYS, MORE_WAYS = BENCH["modes"], BENCH["ways"], BENCH["more_ways"]
 START_SECONDS_MAX = 10
@@ -195,6 +197,10 @@ def find(program: str) -> str | None:
 def measure(args: argparse.Namespace) -> list[Sample]:
     plan = [(case, mode, way) for case in args.case for mode in args.mode for way in args.way]
     total, samples = len(plan) * args.rounds, []
+    if RELAY in args.way:
+        RELAY_PROGRAM.parent.mkdir(parents=True, exist_ok=True)
+        source = REPOSITORY / "bench/relay/relay.c"
+        subprocess.run([find("cc"), "-O2", "-o", RELAY_PROGRAM, source], check=True)
     with pgserver.PgServer(auth="trust", settings={"shared_buffers": "256MB"}) as server:
         pgbench(server, server.port, ["--initialize", f"--scale={args.scale}", "--quiet"])
         pgbench(server, server.port, ["--select-only", "--no-vacuum", "--time=1"])
@@ -357,7 +363,7 @@ def proxy(way: str, server: pgserver.Address, on: set[int]) -> Iterator[tuple[in
             wait_for_port(child, port, Path(folder) / "log")
             yield child.pid, port
         finally:
-            child.send_signal(signal.SIGTERM if way == "haproxy" else signal.SIGINT)
+            child.send_signal(signal.SIGTERM if way in ("haproxy", RELAY) else signal.SIGINT)
             try:
                 child.wait(START_SECONDS_MAX)
             except subprocess.TimeoutExpired:
@@ -381,6 +387,8 @@ def proxy_command(
         folder.chmod(0o755)
         # PgBouncer refuses to run as root.
         return [find("pgbouncer"), str(config)], pgserver.identity(pgserver.unprivileged_account())
+    if way == RELAY:
+        return [str(RELAY_PROGRAM), str(port), str(server.port)], {}
     config = folder / "haproxy.cfg"
     config.write_text(HAPROXY.format(port=port, upstream=server.port))
     return [find("haproxy"), "-db", "-f", str(config)], {}

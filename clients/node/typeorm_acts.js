@@ -39,6 +39,22 @@ const connected = (work) => async () => {
 }
 const inTransaction = (work) => connected(() => source.transaction(work))
 
+// Nothing is left of it, so that other acts find the rows that they know.
+const rolledBack = (work) =>
+  connected(async () => {
+    const undo = new Error('undo')
+    const undone = source.transaction(async (manager) => {
+      await work(manager)
+      throw undo
+    })
+    await assert.rejects(undone, undo)
+  })
+
+// save() writes nothing where nothing differs.
+const anyBalance = () => Math.floor(Math.random() * 1_000_000)
+
+const newAccounts = () => FEW_IDS.map((_, number) => ({ id: 900_000 + 7 * number, balance: 1 }))
+
 const insertEach = async (manager) => {
   for (const row of shared.logRows()) await manager.insert(Log, row)
 }
@@ -95,6 +111,13 @@ const acts = {
       await manager.save(Account, account)
     }
   }),
+  // Each save() is a SELECT, and a transaction of its own around the UPDATE.
+  bad_OT013_save: connected(async (manager) => {
+    for (const number of FEW_IDS) await manager.save(Account, { id: number, balance: anyBalance() })
+  }),
+  fixed_OT013_update: inTransaction(async (manager) => {
+    for (const number of FEW_IDS) await manager.update(Account, { id: number }, { balance: anyBalance() })
+  }),
   fixed_OT013: inTransaction(async (manager) => {
     for (const number of FEW_IDS) await manager.increment(Account, { id: number }, 'balance', 1)
   }),
@@ -102,6 +125,13 @@ const acts = {
     for (const row of shared.newTags()) {
       if ((await manager.findOneBy(Tag, row)) === null) await manager.insert(Tag, row)
     }
+  }),
+  // save() of a row with a key looks for it first.
+  bad_OT015_save: rolledBack(async (manager) => {
+    for (const row of newAccounts()) await manager.save(Account, row)
+  }),
+  fixed_OT015_insert: rolledBack(async (manager) => {
+    await manager.insert(Account, newAccounts())
   }),
   fixed_OT015: inTransaction((manager) => manager.upsert(Tag, shared.newTags(), ['name'])),
   fixed_OT015_ignore: inTransaction(async (manager) => {

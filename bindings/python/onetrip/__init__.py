@@ -14,6 +14,13 @@ _native.set_errors(errors.from_native)
 
 from onetrip.adapt import Json, Jsonb, adapters, register_dumper, register_loader  # noqa: E402
 from onetrip.connection import Connection, connect  # noqa: E402
+from onetrip.connection_pool import (  # noqa: E402
+    ConnectionPool,
+    NullConnectionPool,
+    PoolClosed,
+    PoolTimeout,
+    TooManyRequests,
+)
 from onetrip.copying import Copy  # noqa: E402
 from onetrip.cursor import ClientCursor, Cursor, RawCursor  # noqa: E402
 from onetrip.dbapi import (  # noqa: E402
@@ -59,7 +66,9 @@ from onetrip.transaction import Rollback, Transaction  # noqa: E402
 from onetrip.aio import (  # noqa: E402 # isort: skip (it needs all of the above)
     AsyncClientCursor,
     AsyncConnection,
+    AsyncConnectionPool,
     AsyncCursor,
+    AsyncNullConnectionPool,
     AsyncRawCursor,
     AsyncRawServerCursor,
     AsyncServerCursor,
@@ -72,13 +81,14 @@ for _name in ("composite", "enum", "hstore", "multirange", "range"):
 __version__ = _native.VERSION
 
 __all__ = [
-    "adapters", "apilevel", "AsyncClientCursor", "AsyncConnection", "AsyncCursor", "AsyncRawCursor",
+    "adapters", "apilevel", "AsyncClientCursor", "AsyncConnection", "AsyncConnectionPool", "AsyncCursor",
+    "AsyncNullConnectionPool", "AsyncRawCursor",
     "AsyncRawServerCursor", "AsyncServerCursor", "AsyncTransaction", "BINARY", "Binary", "ClientCursor", "Column",
-    "connect", "Connection", "Copy", "Cursor", "DatabaseError", "DataError", "Date", "DateFromTicks", "DATETIME",
-    "Error", "errors", "IntegrityError", "InterfaceError", "InternalError", "IsolationLevel", "Json", "Jsonb",
-    "LobColumn", "LobReader", "LobWriter", "Notify", "NotSupportedError", "NUMBER", "Operation", "OperationalError",
-    "paramstyle", "Pipeline", "PipelineAborted", "PipelineUndone", "Pool", "Prefetch", "ProgrammingError", "RawCursor",
-    "RawServerCursor", "register_dumper", "register_loader", "Rollback", "ROWID", "rows", "ServerCursor", "sql",
-    "STRING", "threadsafety", "Time", "TimeFromTicks", "Timestamp", "TimestampFromTicks", "Transaction",
-    "TransactionStatus", "Warning", "Xid",
+    "connect", "Connection", "ConnectionPool", "Copy", "Cursor", "DatabaseError", "DataError", "Date", "DateFromTicks",
+    "DATETIME", "Error", "errors", "IntegrityError", "InterfaceError", "InternalError", "IsolationLevel", "Json",
+    "Jsonb", "LobColumn", "LobReader", "LobWriter", "Notify", "NotSupportedError", "NullConnectionPool", "NUMBER", "Operation",
+    "OperationalError", "paramstyle", "Pipeline", "PipelineAborted", "PipelineUndone", "Pool", "PoolClosed",
+    "PoolTimeout", "Prefetch", "ProgrammingError", "RawCursor", "RawServerCursor", "register_dumper", "register_loader",
+    "Rollback", "ROWID", "rows", "ServerCursor", "sql", "STRING", "threadsafety", "Time", "TimeFromTicks", "Timestamp",
+    "TimestampFromTicks", "TooManyRequests", "Transaction", "TransactionStatus", "Warning", "Xid",
 ]  # fmt: skip

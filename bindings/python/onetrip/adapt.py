@@ -10,98 +10,42 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
-import enum
 import ipaddress
 import json
+import re
 import uuid
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+import weakref
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from onetrip import _native
+from onetrip._base.adapting import Dumper as Dumper
+from onetrip._base.adapting import Format as Format
+from onetrip._base.adapting import Loader as Loader
+from onetrip._base.adapting import PlainDumper as PlainDumper
+from onetrip._base.adapting import PlainLoader as PlainLoader
+from onetrip._base.adapting import PyFormat as PyFormat
+from onetrip._base.adapting import literal as literal
+from onetrip._base.registry import ARRAY_OF as ARRAY_OF
+from onetrip._base.registry import OIDS as OIDS
+from onetrip._base.registry import TypesRegistry as TypesRegistry
 from onetrip.errors import DataError, ProgrammingError
 
 if TYPE_CHECKING:
-    from onetrip.typeinfo import TypeInfo
+    pass
 
 loaded = _native.loaded
-
-
-class PyFormat(str, enum.Enum):
-    """How a placeholder asks for its parameter: `%s`, `%t` or `%b`."""
-
-    AUTO = "s"
-    TEXT = "t"
-    BINARY = "b"
-
-
-class Format(enum.IntEnum):
-    """How a value is written on its way; the protocol's numbers."""
-
-    TEXT = 0
-    BINARY = 1
-
-
-class Dumper(ABC):
-    """Writes the values of a class, as psycopg's dumpers do."""
-
-    oid: int = 0
-    format: Format = Format.TEXT
-
-    def __init__(self, cls: type, context: Any = None) -> None:
-        self.cls = cls
-        self.connection = context.connection if context is not None else None
-
-    @abstractmethod
-    def dump(self, obj: Any) -> Any:
-        """The value as bytes; None for NULL."""
-
-    def quote(self, obj: Any) -> bytes:
-        """The value as a literal."""
-        data = self.dump(obj)
-        return b"NULL" if data is None else literal(bytes(data).decode()).encode()
-
-    def get_key(self, obj: Any, format: PyFormat) -> Any:
-        """What tells values that need another dumper."""
-        return self.cls
-
-    def upgrade(self, obj: Any, format: PyFormat) -> Dumper:
-        """The dumper of a value."""
-        return self
-
-
-class Loader(ABC):
-    """Makes values of a type, as psycopg's loaders do."""
-
-    format: Format = Format.TEXT
-
-    def __init__(self, oid: int, context: Any = None) -> None:
-        self.oid = oid
-        self.connection = context.connection if context is not None else None
-
-    @abstractmethod
-    def load(self, data: Any) -> Any:
-        """The value of some bytes: text of UTF-8, or the type's binary form."""
 
 
 LoadFunction = Callable[[str], Any]
 Dumped = tuple[int, "str | bytes"]
 DumpFunction = Callable[[Any], Dumped]
 
-# The type of arrays by that of their elements, and the type by its name, for the types that every server has.
-ARRAY_OF, OIDS = _native.known_types()
-_NAMES = {oid: name for name, oid in OIDS.items()}
-# Names of the same types that the SQL standard has.
-_ALIASES = {
-    "smallint": "int2", "integer": "int4", "int": "int4", "bigint": "int8", "real": "float4",
-    "double precision": "float8", "decimal": "numeric", "boolean": "bool", "character varying": "varchar",
-    "character": "bpchar", "timestamp with time zone": "timestamptz", "timestamp without time zone": "timestamp",
-    "time with time zone": "timetz", "time without time zone": "time", "bit varying": "varbit",
-}  # fmt: skip
-_REGTYPES = {name: alias for alias, name in _ALIASES.items() if alias not in ("int", "decimal")}
-ARRAY_OF[0] = ARRAY_OF[25]
-
+# The type whose arrays have semicolons.
+_BOX = OIDS["box"]
+_PLAIN_PART = re.compile(r'[^\s{}()\[\]",;\\]+')
 
 _dumps: Callable[[Any], str | bytes] = json.dumps
 
@@ -152,65 +96,13 @@ class Jsonb(Json):
     oid = 3802
 
 
-class TypesRegistry:
-    """Types by name and id: those that the program has registered, and the numbers of those that every server has."""
-
-    def __init__(self, template: TypesRegistry | None = None) -> None:
-        self._infos: dict[int | str, TypeInfo] = dict(template._infos) if template else {}
-
-    def add(self, info: TypeInfo) -> None:
-        """Takes a type in."""
-        for key in (info.oid, info.name, info.regtype):
-            self._infos[key] = info
-
-    def clear(self) -> None:
-        """Forgets what was registered."""
-        self._infos.clear()
-
-    def get(self, key: int | str) -> TypeInfo | None:
-        """A type by its name or id: one that is registered, or that every server has."""
-        found = self._infos.get(key)
-        if found is not None:
-            return found
-        name = _NAMES.get(key) if isinstance(key, int) else _ALIASES.get(key, key)
-        oid = OIDS.get(name or "")
-        if oid is None or name is None:
-            return None
-        from onetrip.typeinfo import TypeInfo
-
-        return TypeInfo(name, oid, ARRAY_OF.get(oid, 0), regtype=_REGTYPES.get(name, name))
-
-    def __getitem__(self, key: int | str) -> TypeInfo:
-        info = self.get(key)
-        if info is None:
-            raise KeyError(f"no type {key!r} is registered")
-        return info
-
-    def __iter__(self) -> Iterator[TypeInfo]:
-        return iter(dict.fromkeys(self._infos.values()))
-
-    def get_oid(self, name: str) -> int:
-        """A type's id; that of its arrays for a name that ends in `[]`."""
-        element = name.removesuffix("[]")
-        info = self._infos.get(element)
-        oid = OIDS.get(_ALIASES.get(element, element), 0) if info is None else info.oid
-        found = self.array_of(oid) if oid and name != element else oid
-        if not found:
-            raise KeyError(f"there is no type {name!r}, and none is registered")
-        return found
-
-    def array_of(self, oid: int) -> int:
-        """The type of arrays of a type; 0 where that is not known."""
-        info = self._infos.get(oid)
-        return ARRAY_OF.get(oid, 0) if info is None else info.array_oid
-
-
 class AdaptersMap:
     """Which values are written and made by what the program has registered, for a connection, a cursor or all: those of
     a connection begin as a copy of those of the process, those of a cursor as one of the connection's."""
 
-    def __init__(self, template: AdaptersMap | None = None, connection: Any = None) -> None:
+    def __init__(self, template: AdaptersMap | None = None, connection: Any = None, cursor: Any = None) -> None:
         self.connection = connection
+        self._cursor = None if cursor is None else weakref.ref(cursor)
         self.types: TypesRegistry = TypesRegistry(template.types if template is not None else None)
         self._dumpers: dict[type | str, dict[str, Any]] = {}
         # Types of ranges by that of their bounds, of multiranges by that of their ranges.
@@ -224,6 +116,9 @@ class AdaptersMap:
             for mine, others in ((self._loaders, template._loaders), (self._functions, template._functions)):
                 for one, other in zip(mine, others, strict=True):
                     one.update(other)
+        # How often something was registered, and what there was at the last time that somebody asked.
+        self._version = 0
+        self._kept: AdaptersMap | None = None
         self._instances: dict[Any, Any] = {}
         self._needs: dict[type, bool] = {}
 
@@ -247,6 +142,16 @@ class AdaptersMap:
         at = 1 if getattr(loader, "format", 0) == 1 else 0
         self._loaders[at][number] = loader
         self._functions[at][number] = self._function(number, loader, at)
+        if at:
+            texts, binaries = self._functions
+            for whole, read_binary in _BINARY_WHOLES.items():
+                if whole not in self._loaders[1]:
+                    binaries[whole] = partial(read_binary, texts=texts, binaries=binaries)
+        else:
+            for whole, read in _WHOLES.get(number, ()):
+                # Unless the program has a loader for these, too.
+                if whole not in self._loaders[0]:
+                    self._functions[0][whole] = partial(read, subtype=number, own=self._functions[0])
         self._changed()
 
     def register_binary(self, oid: int, load: Callable[[bytes], Any]) -> None:
@@ -255,27 +160,54 @@ class AdaptersMap:
         self._changed()
 
     def get_dumper(self, cls: type, format: PyFormat) -> Any:
-        """What was registered for a class."""
-        forms = self._forms(cls)
-        found = (forms or {}).get(PyFormat(format).value)
+        """What writes values of a class: what was registered for it, or what this package has."""
+        sign = PyFormat(format).value
+        found = (self._forms(cls) or {}).get(sign) or _built_in().dumper(cls, sign == "b")
         if found is None:
-            raise ProgrammingError(f"no dumper is registered for {cls.__name__!r} by %{PyFormat(format).value}")
+            raise ProgrammingError(f"no dumper is registered for {cls.__name__!r} by %{sign}")
+        return found
+
+    def get_dumper_by_oid(self, oid: int, format: int) -> Any:
+        """What writes values of a type, whatever their class is."""
+        sign = "b" if format == 1 else "t"
+        own = [forms[sign] for forms in reversed(self._dumpers.values()) if sign in forms]
+        found = next((one for one in own if getattr(one, "oid", 0) == oid), None)
+        found = found or _built_in().DUMPERS_BY_OID.get((oid, format == 1))
+        if found is None:
+            raise ProgrammingError(f"no dumper is registered for the type with oid {oid} by %{sign}")
         return found
 
     def get_loader(self, oid: int, format: int) -> Any:
-        """What was registered for a type; None where that is nothing."""
-        return self._loaders[1 if format == 1 else 0].get(oid)
+        """What makes values of a type: what was registered for it, or what this package has; None where that is nothing."""
+        found = self._loaders[1 if format == 1 else 0].get(oid)
+        return found or _built_in().LOADERS_BY_OID.get((oid, format == 1))
 
     def _function(self, oid: int, loader: Any, at: int) -> Callable[[Any], Any]:
         if not (isinstance(loader, type) and hasattr(loader, "load")):
             function: Callable[[Any], Any] = loader
             return function
-        load: Callable[[Any], Any] = loader(oid, self).load
-        return load if at else lambda text: load(text.encode())
+        made: list[Callable[[Any], Any]] = []
+
+        def load(data: Any) -> Any:
+            if not made:
+                made.append(loader(oid, self).load)
+            return made[0](data if at else data.encode())
+
+        return load
+
+    def _as_now(self) -> AdaptersMap:
+        """What is registered by now, whatever is registered later."""
+        if self._kept is None:
+            self._kept = AdaptersMap(self, self.connection)
+        return self._kept
 
     def _changed(self) -> None:
+        self._version, self._kept = self._version + 1, None
         self._instances.clear()
         self._needs.clear()
+        cursor = None if self._cursor is None else self._cursor()
+        if cursor is not None:
+            cursor._load_again()
         if self.connection is not None:
             self._give(self.connection)
         elif self is adapters:
@@ -302,6 +234,15 @@ class AdaptersMap:
                     return None
         return None
 
+    def _encoding(self) -> str:
+        """Python's name of the encoding that text in a type's binary form has."""
+        cursor = None if self._cursor is None else self._cursor()
+        connection = self.connection if cursor is None else cursor.connection
+        if connection is None:
+            return "utf-8"
+        name: str = connection.info.encoding
+        return "utf-8" if name == "ascii" else name  # in SQL_ASCII nobody has converted it
+
     def _params(self, params: Any) -> Any:
         """Parameters of a statement, of which those that need it are written by this."""
         if isinstance(params, Mapping):
@@ -318,6 +259,15 @@ class AdaptersMap:
             self._needs[cls] = needs
         return Within(value, self) if needs and value is not None else value
 
+    def _quoted(self, value: Any) -> tuple[int, str] | None:
+        """A value's type and literal by a dumper of the program's that quotes; None where there is none."""
+        forms = None if value is None else self._forms(type(value))
+        registered = (forms or {}).get("t") or (forms or {}).get("s")
+        if not (isinstance(registered, type) and hasattr(registered, "quote")):
+            return None
+        dumper = self._dumper(registered, value, "t")
+        return dumper.oid, bytes(dumper.quote(value)).decode()
+
     def _dump(self, value: Any, sign: str) -> Dumped | None:
         """A value's type and text or bytes."""
         forms = self._forms(type(value))
@@ -327,7 +277,11 @@ class AdaptersMap:
         for kind in type(value).__mro__:
             dumper = _DUMPERS.get(kind)
             if dumper is not None:
-                return dumper(value)
+                written = dumper(value)
+                if sign == "b" and not written[0] and kind in _BINARY_DUMPERS:
+                    binary = _BINARY_DUMPERS[kind](value)
+                    return written if binary is None else (0, binary)
+                return written
         if isinstance(value, tuple(_PLAIN)):
             return _plain(value)
         if type(value).__module__ == "numpy" and hasattr(value, "item"):
@@ -336,20 +290,32 @@ class AdaptersMap:
             f"cannot adapt type {type(value).__name__!r} using placeholder '%{sign}': register a dumper for it"
         )
 
-    def _written(self, registered: Any, value: Any, sign: str) -> Dumped | None:
-        if not (isinstance(registered, type) and hasattr(registered, "dump")):
-            dumped: Dumped = registered(value)
-            return dumped
+    def _dumper(self, registered: Any, value: Any, sign: str) -> Any:
+        """The dumper of a class for a value."""
         key = (registered, type(value))
         dumper = self._instances.get(key)
         if dumper is None:
             dumper = self._instances[key] = registered(type(value), self)
         if dumper.get_key(value, PyFormat(sign)) is not type(value):
             dumper = dumper.upgrade(value, PyFormat(sign))
+        return dumper
+
+    def _written(self, registered: Any, value: Any, sign: str) -> Dumped | None:
+        if not (isinstance(registered, type) and hasattr(registered, "dump")):
+            dumped: Dumped = registered(value)
+            return dumped
+        dumper = self._dumper(registered, value, sign)
         data = dumper.dump(value)
         if data is None:
             return None
         return dumper.oid, (bytes(data) if dumper.format == 1 else bytes(data).decode())
+
+
+def _built_in() -> Any:
+    """The dumpers and loaders of this package, which are built on what is here."""
+    from onetrip.types import built_in
+
+    return built_in
 
 
 class Within:
@@ -403,12 +369,6 @@ def dump(value: Any, sign: str = "s") -> Dumped | None:
         _WITHIN.reset(before)
 
 
-def literal(text: str) -> str:
-    """Text as a literal, which the server reads in the same way whatever its settings."""
-    quoted = text.replace("\\", "\\\\").replace("'", "''")
-    return f"E'{quoted}'" if "\\" in text else f"'{quoted}'"
-
-
 def register_dumper(kind: type, dumper: Any) -> None:
     """Writes values of a class, and of those under it, by a function or a dumper."""
     adapters.register_dumper(kind, dumper)
@@ -425,6 +385,8 @@ def _interval(value: dt.timedelta) -> Dumped:
 
 
 def _time(value: dt.time) -> Dumped:
+    if value.tzinfo is not None and value.utcoffset() is None:
+        raise DataError(f"cannot tell the UTC offset of a time of day in the zone {value.tzinfo}: use a datetime")
     return (1083 if value.tzinfo is None else 1266), value.isoformat()
 
 
@@ -435,22 +397,25 @@ def _timestamp(value: dt.datetime) -> Dumped:
 def _array(value: list[Any]) -> Dumped:
     oids: list[int] = []
     text = _array_text(value, oids)
+    if set(oids) == {_BOX}:
+        oids, text = [_BOX], _array_text(value, [], ";")
     known = {oid for oid in oids if oid}
     for widest in (1700, 20, 23):  # numbers of several sizes go into the widest
-        if widest in known and known <= {23, 20, 1700}:
+        if widest in known and known <= {21, 23, 20, 1700}:
             known = {widest}
     if len(known) > 1:
         raise DataError("cannot adapt a list whose elements are of several types")
-    oid = known.pop() if known else 0
-    # Without an element that is not NULL, the server has to say what it is.
-    return (_WITHIN.get().types.array_of(oid) if oids else 0), text
+    if not known:
+        # The server has to say what it is.
+        return 0, text
+    return _WITHIN.get().types.array_of(known.pop()), text
 
 
-def _array_text(values: list[Any], oids: list[int]) -> str:
+def _array_text(values: list[Any], oids: list[int], delimiter: str = ",") -> str:
     parts = []
     for value in values:
         if isinstance(value, list):
-            parts.append(_array_text(value, oids))
+            parts.append(_array_text(value, oids, delimiter))
         elif value is None:
             parts.append("NULL")
         else:
@@ -460,7 +425,7 @@ def _array_text(values: list[Any], oids: list[int]) -> str:
                 continue
             oids.append(written[0])
             parts.append(written[1])
-    return "{" + ",".join(parts) + "}"
+    return "{" + delimiter.join(parts) + "}"
 
 
 def _element(value: Any) -> tuple[int, str] | None:
@@ -476,10 +441,17 @@ def _element(value: Any) -> tuple[int, str] | None:
     oid, text = written
     if isinstance(text, bytes):
         raise DataError(f"cannot adapt {type(value).__name__!r} in a list: its dumper writes binary")
-    return oid, _quoted(text)
+    return oid, _part(text)
+
+
+def _number(value: Any) -> tuple[int, str]:
+    """A number that says of which type it is."""
+    return _NUMBERS[type(value)], str(value)
 
 
 def _plain_element(value: Any) -> tuple[int, str] | None:
+    if type(value) in _NUMBERS:
+        return _number(value)
     if isinstance(value, bool):
         return 16, "t" if value else "f"
     if isinstance(value, int):
@@ -487,7 +459,7 @@ def _plain_element(value: Any) -> tuple[int, str] | None:
     if isinstance(value, float):
         return 701, repr(float(value))
     if isinstance(value, str):
-        return 25, _quoted(value)
+        return 25, _part(value)
     if isinstance(value, bytes | bytearray | memoryview):
         return 17, f'"\\\\x{bytes(value).hex()}"'
     return None
@@ -497,6 +469,11 @@ def _int_oid(value: int) -> int:
     if -(2**31) <= value < 2**31:
         return 23
     return 20 if -(2**63) <= value < 2**63 else 1700
+
+
+def _part(text: str) -> str:
+    """Text within an array, a row or a range: in quotes, where it could be taken for something else."""
+    return text if _PLAIN_PART.fullmatch(text) and text.upper() != "NULL" else _quoted(text)
 
 
 def _quoted(text: str) -> str:
@@ -536,6 +513,16 @@ LOADERS: dict[int, LoadFunction] = {
 
 # Those of a type's binary form.
 BINARY_LOADERS: dict[int, Callable[[bytes], Any]] = {}
+
+# Types whose values have such of another type within them, and what reads their text; by that other type.
+_WHOLES: dict[int, list[tuple[int, Callable[..., Any]]]] = {}
+# Types that may have any other within them, and what reads their binary form.
+_BINARY_WHOLES: dict[int, Callable[..., Any]] = {}
+# What writes values that say of no type, in the binary form that they have in each; None where there is none.
+_BINARY_DUMPERS: dict[type, Callable[[Any], bytes | None]] = {}
+
+# Classes of numbers that say of which type they are; `onetrip.types.numeric` has them.
+_NUMBERS: dict[type, int] = {}
 
 # Classes that the native part writes by itself, unless the program has registered a dumper.
 _PLAIN = {str, int, float, bool, bytes}

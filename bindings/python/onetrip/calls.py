@@ -12,7 +12,7 @@ from onetrip._base.connection import BaseConnection
 from onetrip._base.lob import OBJECTS, PIECE_BYTES, LobColumn, Prefetch, Writing
 from onetrip.adapt import Format
 from onetrip.cursor import By, Cursor, Params, Statement
-from onetrip.errors import Error, NotSupportedError, ProgrammingError
+from onetrip.errors import Error, NotSupportedError, PipelineAborted, ProgrammingError
 from onetrip.lob import LobReader, LobWriter
 from onetrip.server_cursor import ServerCursor
 from onetrip.session import IsolationLevel, TransactionStatus
@@ -66,9 +66,11 @@ class Calls(BaseConnection):
     ) -> Cursor:
         """Runs a statement by a new cursor, and returns that. `prepare` and `binary` are as for `Cursor.execute`."""
         cursor = self.cursor_factory(self.connection, row_factory=self.row_factory)
-        if prepare is None and not binary:
+        if binary:
+            cursor.format = Format.BINARY
+        if prepare is None:
             return cursor.execute(statement, params)
-        return cursor.execute(statement, params, prepare=prepare, binary=binary or None)
+        return cursor.execute(statement, params, prepare=prepare)
 
     def executemany(self, statement: Statement, rows: Iterable[Any], *, by: By = "auto") -> Cursor:
         """Runs a statement once for each of `rows` by a new cursor, and returns that."""
@@ -88,6 +90,7 @@ class Calls(BaseConnection):
 
     def tpc_begin(self, xid: Xid | str) -> None:
         """Begins a transaction in two phases, by its name: one of `xid()`, or text. It takes a trip."""
+        self._check_no_block("tpc_begin()")
         self._check_usable()
         self._run_outside(self._tpc_begins(xid))
 
@@ -210,7 +213,7 @@ class Calls(BaseConnection):
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Commits, or rolls back after an exception; and closes."""
+        """Commits, or rolls back after an exception; and closes, unless it is one of a pool in psycopg's form."""
         try:
             if kind is None:
                 if not self._is_closed:
@@ -219,7 +222,8 @@ class Calls(BaseConnection):
                 with contextlib.suppress(errors.Error):  # the exception on its way tells more
                     self.rollback()
         finally:
-            self.close()
+            if self._pool is None:  # else the pool has it back in the end
+                self.close()
 
     def _is_outside(self) -> bool:
         """Whether the next statement will be outside of a transaction."""
@@ -228,13 +232,18 @@ class Calls(BaseConnection):
             return not native.block_in_transaction
         return bool(native.status == TransactionStatus.IDLE)
 
-    def _command(self, statement: str) -> None:
-        """Runs a statement of our own, in a pipeline's block too."""
+    def _command(self, statement: str, is_end: bool = False) -> None:
+        """Runs a statement of our own, in a pipeline's block too. At the end of a transaction a block goes on as after
+        `sync`."""
         block = self._own_block()
-        if block is not None:
-            block._run(statement)
-        else:
+        if block is None:
             self._run(statement, None, self._begins)
+        elif is_end:
+            operation = block.execute(statement)
+            block.sync()
+            operation.result()
+        else:
+            block._run(statement)
 
     def _ask(self, statement: str, params: Params, begins: bool) -> _native.Answer:
         """The answer to a statement of our own, in a pipeline's block too."""
@@ -262,9 +271,24 @@ class Calls(BaseConnection):
             word = statement.lower()
             raise ProgrammingError(f"{word}() is not for a block of transaction(), which ends by itself or by Rollback")
         block = self._own_block()
-        if block is not None:
-            operation = block.commit() if statement == "COMMIT" else block.rollback()
-            operation._came()
+        if block is None:
+            if native.status != TransactionStatus.IDLE:
+                self._run(statement, None, False)
+                self._transactions_ended += 1
+            return
+        self._transactions_ended += 1
+        if statement == "COMMIT":
+            operation = block.commit()
+            # What failed before is raised here, and what follows runs again.
+            block.sync()
             operation.result()
-        elif native.status != TransactionStatus.IDLE:
-            self._run(statement, None, False)
+            return
+        operation = block.rollback()
+        operation._came()
+        try:
+            operation.result()
+        except PipelineAborted:
+            # An operation before it has failed.
+            block._interrupted(None)
+            if native.status != TransactionStatus.IDLE:
+                block._interrupted("ROLLBACK")

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from onetrip import _native
+from onetrip._base import forking
 from onetrip._base.connection import OutputSource, pairs
 from onetrip._base.lob import word
 from onetrip.calls import Calls
@@ -101,6 +102,10 @@ class Connection(Calls):
         """Longest wait of a call: then the server is asked to cancel, which raises `errors.QueryCanceled`."""
         self._usable().set_timeout(seconds)
 
+    def fileno(self) -> int:
+        """The number of the socket, to wait for notifications by means of the program's own: then ask `notifies`."""
+        return self._native_part().fileno()
+
     @property
     def broken(self) -> bool:
         """Whether the connection was lost, rather than closed by the program."""
@@ -112,11 +117,20 @@ class Connection(Calls):
         return self._native is None or self._native.closed
 
     def close(self) -> None:
-        """Ends the session; an open transaction is rolled back by the server."""
-        if self._native is not None:
+        """Ends the session; an open transaction is rolled back by the server. With `close_returns` of a pool, gives the
+        connection back."""
+        if self._pool is not None and self._pool.close_returns:
+            self._pool.putconn(self)
+        elif self._native is not None:
             self._native.close()
             self._native = None
             self._is_closed = True
+
+    def _leave_to_parent(self) -> None:
+        """This is a child process: the session is its parent's."""
+        if self._native is not None:
+            forking.LEFT.append(self._native)
+            self._native, self._pool, self._is_closed, self._end = None, None, True, forking.FORKED
 
     def _usable(self) -> _native.Session:
         if self._copy is not None:
@@ -128,7 +142,7 @@ class Connection(Calls):
     def _native_part(self) -> _native.Session:
         """The session, for what sends nothing or belongs to a COPY."""
         if self._native is None:
-            raise ConnectionClosed("the connection is closed")
+            raise ConnectionClosed(self._end)
         return self._native
 
     def _own_block(self) -> Pipeline | None:
@@ -142,6 +156,9 @@ class Connection(Calls):
 
     def _status(self) -> int:
         return self._native.status if self._native else TransactionStatus.UNKNOWN
+
+    def _is_busy(self) -> bool:
+        return self._streams or (self._copy is not None and not self._copy._state.is_over)
 
     def _heard(self) -> Notify | None:
         heard = self._native_part().notification(0.0)
@@ -165,10 +182,11 @@ class Connection(Calls):
 
     def _run_many(
         self, statement: str, rows: Iterable[Any], by: By, how: int, returning: bool
-    ) -> tuple[int, list[_native.Answer]]:
-        """Runs a statement once for each of the rows: how many they changed, and the results where they are wanted."""
-        count, answers = self._usable().run_many(statement, rows, self._begins, returning, by, how)
-        return count, answers if returning else []
+    ) -> tuple[int, list[_native.Answer], str | None]:
+        """Runs a statement once for each of the rows: how many they changed, the results where they are wanted, and what the
+        server says of the last."""
+        count, answers, tag = self._usable().run_many(statement, rows, self._begins, returning, by, how)
+        return count, answers if returning else [], tag
 
     def _begin_rows(self, statement: str, params: Params, how: int) -> None:
         """Runs a statement whose rows `_next_rows` takes by the piece."""

@@ -64,7 +64,7 @@ class Copy(BaseCopy):
     def __enter__(self) -> Copy:
         connection = self.cursor.connection
         connection._check_alone()
-        self._is_open = True
+        self._enter()
         connection._copy = self
         self.cursor._take([])
         return self
@@ -91,9 +91,9 @@ class Copy(BaseCopy):
 
     def _receive(self) -> bool:
         """Takes the next pieces; whether there are any."""
-        self._check()
         if self._state.is_over and self._state.gives is False:
             return False
+        self._check()
         self._start(False)
         try:
             pieces, rows = self._session().receive_copy()

@@ -6,6 +6,7 @@ Every error knows whether its operation may be done again: `retry` is "safe" (it
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from onetrip._sqlstates import CONDITIONS
@@ -47,6 +48,14 @@ class Error(Exception):
     def __init__(self, *args: Any, diag: Diagnostic | None = None) -> None:
         super().__init__(*args)
         self.diag = diag or Diagnostic({})
+
+    @property
+    def pgconn(self) -> None:
+        """None: there is no connection of libpq."""
+
+    @property
+    def pgresult(self) -> None:
+        """None: there is no result of libpq."""
 
     @property
     def pgcode(self) -> str | None:
@@ -134,6 +143,8 @@ _BASES: dict[str, type[DatabaseError]] = (
     | dict.fromkeys(("22", "2A"), DataError)
     | dict.fromkeys(("23",), IntegrityError)
     | dict.fromkeys(("24", "25", "2B", "2D", "2F", "38", "39", "3B", "P0", "XX"), InternalError)
+    # What procedures raise by themselves.
+    | dict.fromkeys(("P",), ProgrammingError)
     | dict.fromkeys(("08", "40", "53", "54", "55", "57", "58"), OperationalError)
     | {"28000": OperationalError, "28P01": OperationalError, "3D000": OperationalError}
 )
@@ -150,7 +161,7 @@ _KINDS: dict[str, type[Error]] = {
 
 
 def _base(sqlstate: str) -> type[DatabaseError]:
-    return _BASES.get(sqlstate) or _BASES.get(sqlstate[:2], DatabaseError)
+    return _BASES.get(sqlstate) or _BASES.get(sqlstate[:2]) or _BASES.get(sqlstate[:1], DatabaseError)
 
 
 def _classes() -> dict[str, type[DatabaseError]]:
@@ -167,11 +178,14 @@ def _classes() -> dict[str, type[DatabaseError]]:
 
 
 _BY_SQLSTATE = _classes()
+# `UNDEFINED_TABLE` for `UndefinedTable`.
+_BY_NAME = {re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", kind.__name__).upper(): kind for kind in _BY_SQLSTATE.values()}
 
 
 def lookup(sqlstate: str) -> type[DatabaseError]:
-    """The exception of a SQLSTATE; KeyError where PostgreSQL has none with this code."""
-    return _BY_SQLSTATE[sqlstate]
+    """The exception of a SQLSTATE, or of the name that PostgreSQL gives it; KeyError where it has none."""
+    key = sqlstate.upper()
+    return _BY_SQLSTATE.get(key) or _BY_NAME[key]
 
 
 def from_native(kind: str, message: str, fields: dict[str, str] | None, retry: str, by: int | None) -> Error:

@@ -3,17 +3,33 @@
 from __future__ import annotations
 
 import codecs
+import datetime as dt
 import enum
+import logging
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
+from onetrip.errors import NotSupportedError
 from onetrip.session import TransactionStatus
+
+logger = logging.getLogger("onetrip")
 
 if TYPE_CHECKING:
     from onetrip.session import SessionState
 
 # PostgreSQL's names of encodings for which Python has others.
-_CODECS = {"SQL_ASCII": "ascii", "EUC_CN": "gb2312", "UHC": "cp949", "WIN866": "cp866", "WIN874": "cp874"}
+_CODECS = {"SQL_ASCII": "ascii", "EUC_CN": "gb2312", "UHC": "cp949", "KOI8R": "koi8-r", "KOI8U": "koi8-u"}
+
+# Zones that somebody was warned of.
+_UNKNOWN_ZONES: set[str] = set()
+
+
+def codec_of(encoding: str) -> str:
+    """Python's name of an encoding of the server's."""
+    try:
+        return codecs.lookup(_CODECS.get(encoding, encoding.replace("WIN", "cp"))).name
+    except LookupError:
+        raise NotSupportedError(f"Python has no codec for client_encoding {encoding}: set another one") from None
 
 
 class ConnStatus(enum.IntEnum):
@@ -35,7 +51,8 @@ class ConnectionInfo:
 
     def __init__(self, connection: SessionState, target: dict[str, str]) -> None:
         self._connection = connection
-        self._target = target
+        self._target = {name: value for name, value in target.items() if name != "password"}
+        self._password = target.get("password", "")
 
     @property
     def vendor(self) -> str:
@@ -66,6 +83,11 @@ class ConnectionInfo:
     def user(self) -> str:
         """The role that has logged in."""
         return self._target.get("user", "")
+
+    @property
+    def password(self) -> str:
+        """The password that it was given; empty where that is in the password file."""
+        return self._password
 
     @property
     def options(self) -> str:
@@ -121,16 +143,19 @@ class ConnectionInfo:
     @property
     def encoding(self) -> str:
         """The session's encoding, by Python's name."""
-        name = self.parameter_status("client_encoding") or "UTF8"
-        return codecs.lookup(_CODECS.get(name, name.replace("WIN", "cp"))).name
+        return codec_of(self.parameter_status("client_encoding") or "UTF8")
 
     @property
     def timezone(self) -> Any:
         """The session's time zone; UTC where Python does not know it."""
+        name = self.parameter_status("TimeZone") or "UTC"
         try:
-            return ZoneInfo(self.parameter_status("TimeZone") or "UTC")
+            return ZoneInfo(name)
         except (KeyError, ValueError, OSError):
-            return ZoneInfo("UTC")
+            if name not in _UNKNOWN_ZONES:
+                _UNKNOWN_ZONES.add(name)
+                logger.warning("Python does not know the session's time zone %r: UTC is taken for it", name)
+            return dt.timezone.utc
 
     @property
     def error_message(self) -> str:

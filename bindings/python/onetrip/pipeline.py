@@ -90,7 +90,9 @@ class Pipeline(Adding, BasePipeline):
             return
         if kind is None:
             self.end()
-        elif not self.connection.closed:
+        elif self.connection.closed:
+            self._warn_lost()
+        else:
             self._close()
 
     def _close(self) -> None:

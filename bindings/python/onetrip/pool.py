@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from onetrip import _native, errors
+from onetrip._base import forking
 from onetrip._base.connection import pairs
 from onetrip.connection import Connection
 from onetrip.errors import InterfaceError
@@ -30,8 +31,9 @@ class Pool:
         row_factory: RowFactory | None = None,
         **keywords: Any,
     ) -> None:
-        native = _native.ConnectionPool(conninfo, pairs(keywords), max_size, max_idle)
-        self._native: _native.ConnectionPool | None = native
+        self._made_of = (conninfo, pairs(keywords), max_size, max_idle)
+        self._native: _native.ConnectionPool | None = _native.ConnectionPool(*self._made_of)
+        forking.watch(self)
         self._autocommit = autocommit
         self._row_factory = row_factory
 
@@ -68,6 +70,12 @@ class Pool:
     def close(self) -> None:
         """Closes the idle ones; those in use are closed when they come back."""
         self._native = None
+
+    def _leave_to_parent(self) -> None:
+        """This is a child process: the connections are its parent's, and it begins without any."""
+        if self._native is not None:
+            forking.LEFT.append(self._native)
+            self._native = _native.ConnectionPool(*self._made_of)
 
     def __enter__(self) -> Pool:
         return self

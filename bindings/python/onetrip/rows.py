@@ -33,17 +33,18 @@ class MakesRows:
     """What all cursors share: rows are tuples, or what the cursor's factory makes of them."""
 
     def __init__(self, factory: RowFactory | None) -> None:
-        self._factory = factory
+        # None for tuples, which rows are anyway.
+        self._factory = None if factory is tuple_row else factory
         self._maker: RowMaker | None = None
 
     @property
-    def row_factory(self) -> RowFactory | None:
-        """What makes rows of this cursor's values; None for tuples."""
-        return self._factory
+    def row_factory(self) -> RowFactory:
+        """What makes rows of this cursor's values."""
+        return self._factory or tuple_row
 
     @row_factory.setter
     def row_factory(self, factory: RowFactory | None) -> None:
-        self._factory, self._maker = factory, None
+        self._factory, self._maker = None if factory is tuple_row else factory, None
 
     def _make(self, row: Any) -> Any:
         """A row by the factory."""

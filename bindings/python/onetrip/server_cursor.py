@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from onetrip import arrow
 from onetrip import numpy as arrays
-from onetrip._base.cursor import RAW, By, Params, Row, Statement, wanted
+from onetrip._base.cursor import RAW, By, Params, Row, Statement, check_size, wanted
 from onetrip._base.server_cursor import ROWS_AHEAD, Declaration, Moves
 from onetrip.cursor import Cursor
 from onetrip.errors import InterfaceError, NotSupportedError, ProgrammingError
-from onetrip.sql import text_of
 
 if TYPE_CHECKING:
     import numpy
@@ -61,17 +60,16 @@ class ServerCursor(Moves, Cursor):
         self._give_back()
         if binary is not None:
             self._how = wanted(self._how, None, binary)
-        own = self._adapters or self.connection._adapters
-        if own is not None:
-            params = own._params(params)
+        text, params = self._asked(statement, params, self._how)
         connection, declaration = self.connection, self._declaration
         self._number = connection._declared
         connection._declared += 1
         with connection.pipeline() as pipeline:
             # The statement's parameters are written as those of any other.
-            pipeline._add(declaration.declare(text_of(statement, self)), params, self._how)
+            pipeline._add(declaration.declare(text), params, self._how)
             fetched = pipeline._add(declaration.fetch(self.itersize, self._number), None, self._how)
         self._is_declared = True
+        self._transaction = connection._transactions_ended
         self._position = 0
         self._came(fetched._done(), self.itersize)
         return self
@@ -85,8 +83,11 @@ class ServerCursor(Moves, Cursor):
     def stream(
         self, statement: Statement, params: Params = None, *, binary: bool | None = None, size: int = 1
     ) -> Iterator[Row]:
-        """Not for named cursors, which fetch by the piece anyway."""
-        raise NotSupportedError("a named cursor fetches by the piece: iterate over it, or stream by one without a name")
+        """As `execute` and iteration, which fetch by the piece anyway."""
+        check_size(size)
+        self.execute(statement, params, binary=binary)
+        while rows := self._some(1):
+            yield rows[0]
 
     def fetchone(self) -> Row | None:
         """The next row; None at the end."""
@@ -134,8 +135,9 @@ class ServerCursor(Moves, Cursor):
             self._position = value if mode == "absolute" else self._position + value
 
     def close(self) -> None:
-        """Closes it, along with the next statement."""
+        """Closes it, along with the next statement; one of this name that somebody else has declared, too."""
         if not self._closed:
+            self._is_declared = True
             self._give_back()
             super().close()
 
@@ -157,6 +159,9 @@ class ServerCursor(Moves, Cursor):
                 self._is_declared = False
                 raise
             self._position = 0
+        if self._has_ended():
+            # What was read ahead is not given out: the server says that there is no such cursor.
+            self._fetch(1)
         rows = self._rows().many(self._unread() if size is None else size)
         while not self._is_at_end and (size is None or len(rows) < size):
             self._fetch(None if size is None else max(self.itersize, size - len(rows)))
@@ -186,6 +191,7 @@ class ServerCursor(Moves, Cursor):
         if self._is_declared and not self.connection.closed:
             self.connection._close_portal(self.name)
         self._is_declared = False
+        self._transaction = None
         self._take([])
 
 

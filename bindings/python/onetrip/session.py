@@ -5,11 +5,13 @@ from __future__ import annotations
 import enum
 import logging
 from collections.abc import Callable
+from types import GenericAlias
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from onetrip import adapt, tpc
+from onetrip._base import forking
 from onetrip.adapt import AdaptersMap
-from onetrip.errors import Diagnostic, NotSupportedError, ProgrammingError
+from onetrip.errors import ConnectionClosed, Diagnostic, NotSupportedError, ProgrammingError
 from onetrip.tpc import Xid
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ class TransactionStatus(enum.IntEnum):
     """Where a session stands; libpq's numbers."""
 
     IDLE = 0
+    ACTIVE = 1
     INTRANS = 2
     INERROR = 3
     UNKNOWN = 4
@@ -51,11 +54,21 @@ NotifyHandler = Callable[[Notify], None]
 class SessionState:
     """The state of a connection that no server keeps."""
 
+    # `Connection[Row]` is the class: programs written for psycopg say so in annotations.
+    __class_getitem__: Any = classmethod(GenericAlias)
+
+    # The pool that has given it out, since when, when it was made, when it is to end, and whether nobody had it before.
+    _pool: Any = None
+    _taken_at = _made_at = _ends_at = 0.0
+    _is_new = False
+
     def __init__(self, autocommit: bool) -> None:
         self._autocommit = autocommit
         self._transactions: list[Any] = []
         # Whether a statement outside of a transaction begins one.
         self._begins = not autocommit
+        # Why it cannot be used, once it has ended.
+        self._end = "the connection is closed"
         self._isolation_level: IsolationLevel | None = None
         self._read_only: bool | None = None
         self._deferrable: bool | None = None
@@ -68,7 +81,10 @@ class SessionState:
         self._prepare_threshold: int | None = 0
         # The transaction in two phases that is open, and whether it is prepared.
         self._tpc: tuple[Xid, bool] | None = None
-        self.row_factory: RowFactory | None = None
+        # How many transactions have ended here: a named cursor ends with its own.
+        self._transactions_ended = 0
+        self.row_factory: RowFactory
+        forking.watch(self)
 
     def _native_part(self) -> Any:
         """The session or the wire."""
@@ -121,14 +137,35 @@ class SessionState:
 
     @property
     def transaction_status(self) -> TransactionStatus:
-        """Where the session stood when the server was last ready. A block of `transaction()` is a transaction before
-        its BEGIN has left."""
+        """Where the session stood when the server was last ready; ACTIVE while a COPY or the rows of a stream are under
+        way. A block of `transaction()` is a transaction before its BEGIN has left."""
         status = TransactionStatus(self._status())
+        if self._is_busy():
+            return TransactionStatus.ACTIVE
         is_due = status == TransactionStatus.IDLE and self._transactions
         return TransactionStatus.INTRANS if is_due else status
 
     def _status(self) -> int:
         raise NotImplementedError
+
+    def _is_busy(self) -> bool:
+        """Whether something is under way that has the connection for itself."""
+        raise NotImplementedError
+
+    def _in_pipeline(self) -> bool:
+        """Whether the block of a pipeline is open."""
+        raise NotImplementedError
+
+    @property
+    def closed(self) -> bool:
+        """Whether the connection has ended."""
+        raise NotImplementedError
+
+    def _shown(self) -> str:
+        """Where it stands, as representations show it."""
+        if self.closed:
+            return "[BAD]"
+        return f"[{self.transaction_status.name}{', pipeline=ON' if self._in_pipeline() else ''}]"
 
     def add_notice_handler(self, callback: NoticeHandler) -> None:
         """Calls a function with each notice, when the call ends in which it came."""
@@ -259,6 +296,8 @@ class SessionState:
                 _call(self._notify_handlers, heard)
 
     def _check_idle(self, name: str) -> None:
+        if self.closed:
+            raise ConnectionClosed(self._end)
         if self._status() != TransactionStatus.IDLE or self._transactions:
             raise ProgrammingError(f"{name} cannot change within a transaction: commit or roll back first")
 

@@ -11,19 +11,20 @@ import string
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from onetrip import _native
+from onetrip import _native, adapt
 
 
 class Composable:
     """A part of a statement."""
 
     def as_string(self, context: Any = None) -> str:
-        """The part as text. `context` is a connection or a cursor, of which nothing is needed."""
+        """The part as text. `context` is a connection or a cursor, whose dumpers and types literals are made by."""
         raise NotImplementedError
 
     def as_bytes(self, context: Any = None) -> bytes:
-        """The part as bytes of UTF-8."""
-        return self.as_string(context).encode()
+        """The part as bytes, in the connection's encoding or UTF-8."""
+        connection = None if context is None else context.connection
+        return self.as_string(context).encode("utf-8" if connection is None else connection.info.encoding)
 
     def __add__(self, other: Any) -> Composed:
         if not isinstance(other, Composable):
@@ -151,10 +152,16 @@ class Literal(Composable):
         self._value = obj
 
     def as_string(self, context: Any = None) -> str:
-        """The literal. `client_encoding` has to be UTF8, as it is unless the program changes it."""
+        """The literal. What could run into a sign before it has a space in front."""
         if isinstance(self._value, Composable):
             return self._value.as_string(context)
-        return _native.composed("%s", (self._value,), "UTF8").strip()
+        adapters: adapt.AdaptersMap = (context or adapt.adapters).adapters
+        quoted = adapters._quoted(self._value)
+        if quoted is None:
+            return _native.composed("%s", adapters._params((self._value,)), "UTF8", adapters.types.cast_of)
+        oid, text = quoted
+        name = adapters.types.cast_of(oid) if text.endswith("'") else None
+        return text if name is None else f"{text}::{name}"
 
     def _key(self) -> Any:
         return self._value
@@ -178,7 +185,7 @@ class Placeholder(Composable):
 
     def _shown(self) -> str:
         name = repr(self._name) if self._name else ""
-        form = "" if self._format == "s" else f"format={self._format!r}"
+        form = "" if self._format == "s" else f"format={adapt.PyFormat(self._format).name}"
         return ", ".join(part for part in (name, form) if part)
 
 

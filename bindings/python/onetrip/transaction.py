@@ -27,7 +27,7 @@ class Transaction(Nested):
         try:
             block = connection._own_block()
             if block is not None and self._is_outermost:
-                block.execute("BEGIN")
+                block._whole()._begins = True
             if opening is not None:
                 connection._command(opening)
         except BaseException:
@@ -47,9 +47,10 @@ class Transaction(Nested):
         if error is None and not self.force_rollback:
             keeping = self._keeping()
             if self._is_outermost and connection._is_outside():
+                self._begins_no_more()
                 return False
             try:
-                connection._command(keeping)
+                connection._command(keeping, self._is_outermost)
             except Error as failed:
                 self._undo_in_block(failed)
                 raise
@@ -62,6 +63,7 @@ class Transaction(Nested):
             if error is None:
                 raise
             return False  # the exception on its way tells more
+        self._begins_no_more()
         return self._takes(error)
 
     def _undo_in_block(self, failed: Error) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import struct
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from typing import TYPE_CHECKING, Any, Protocol, overload
 
 from onetrip import _native, adapt
@@ -79,8 +79,8 @@ class TypeInfo:
     def _made(cls, row: Any, more: list[Any]) -> Any:
         if row is None:
             return None
-        name, oid, array_oid, delimiter, regtype = row
-        return cls(name, oid, array_oid, regtype=regtype, delimiter=delimiter, **cls._details(more))
+        name, oid, array_oid, delimiter, regtype = _texts(row)
+        return cls(name, oid, array_oid, regtype=regtype, delimiter=delimiter, **cls._details(list(map(_texts, more))))
 
     @classmethod
     def _details(cls, more: list[Any]) -> dict[str, Any]:
@@ -90,10 +90,18 @@ class TypeInfo:
         """Makes arrays of the type lists, and lists of its values arrays, on a connection or on all of them."""
         (context or adapt.adapters).adapters.types.add(self)
         register_loader(context, self.array_oid, self._array(lambda text: text))
+        if self.array_oid:
+            adapters: adapt.AdaptersMap = (context or adapt.adapters).adapters
+            adapters.register_binary(self.array_oid, lambda data: binary_array(data, bytes))
 
     def _array(self, load: Callable[[str], Any]) -> Callable[[str], Any]:
         delimiter = self.delimiter
         return lambda text: _native.loaded_array(text, delimiter, load)
+
+
+def _texts(row: Iterable[Any]) -> list[Any]:
+    """A row of names, which are bytes in SQL_ASCII."""
+    return [value.decode() if isinstance(value, bytes) else value for value in row]
 
 
 def _waited(conn: Asks, steps: Steps) -> Any:

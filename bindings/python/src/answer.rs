@@ -7,6 +7,7 @@ use pyo3::types::{PyList, PyTuple};
 use crate::adapters::Functions;
 use crate::arrow::{self, Buffers};
 use crate::collected;
+use crate::encoding::Checked;
 use crate::loading::{Loaded, LoadedBinary, Loader, Session, any_needs_session};
 
 /// Name, type id, type name, type modifier and size of a column.
@@ -16,6 +17,8 @@ type ColumnParts<'a> = (&'a str, u32, &'a str, i32, i16);
 #[pyclass(module = "onetrip._native")]
 pub(crate) struct Answer {
     done: Done,
+    /// Whether its text is in no encoding that anybody knows: then it stays bytes.
+    is_raw: bool,
     loaders: Vec<Loader>,
     /// Whether the collector of cycles has nothing to look for in a row.
     is_plain: bool,
@@ -26,11 +29,11 @@ impl Answer {
     /// Wraps what a statement did.
     /// `session` tells the session's settings, where the rows' types depend on them.
     pub(crate) fn new(
-        done: Done,
+        Checked { done, is_raw }: Checked,
         own: &Functions<'_, '_>,
         session: impl FnOnce() -> PyResult<Session>,
     ) -> PyResult<Self> {
-        let mut made = Self { done, loaders: Vec::new(), is_plain: true, place: Place::default() };
+        let mut made = Self { done, is_raw, loaders: Vec::new(), is_plain: true, place: Place::default() };
         made.load_by(own, session)?;
         Ok(made)
     }
@@ -44,7 +47,8 @@ impl Answer {
         let Some(rows) = &self.done.rows else { return Ok(()) };
         let py = own.texts.py();
         let types = || rows.columns().iter().map(|column| &column.ty);
-        let session = if any_needs_session(types()) { session()? } else { Session::default() };
+        let mut session = if any_needs_session(types()) { session()? } else { Session::default() };
+        session.is_raw = self.is_raw;
         let loader = |ty| match rows.format() {
             Format::Text => Loader::of(py, ty, own.texts, &session),
             Format::Binary => Loader::of_binary(py, ty, own, &session),

@@ -7,11 +7,12 @@ use onetrip_client::{
 };
 use pyo3::prelude::*;
 
+use crate::encoding::{Checked, foreign, raising};
 use crate::errors::of_row;
 use crate::many::{failure, same_width};
 use crate::parameters::{Parameters, references};
 use crate::query::Query;
-use crate::session::{Asked, ENCODING, Session, is_utf8};
+use crate::session::{Asked, ENCODING, Session};
 
 /// Executions whose parameters are written before the GIL is released and they are sent.
 const BATCH: usize = 512;
@@ -46,8 +47,8 @@ pub(crate) fn open(client: &mut Client, begins: bool) -> Result<(Pipeline<'_>, b
     Ok((pipeline, begins))
 }
 
-/// Runs a statement once for each row of parameters, in one block, as the rows come: how many rows were changed, and the
-/// results if wanted, in a format.
+/// Runs a statement once for each row of parameters, in one block, as the rows come: how many rows were changed, the results
+/// if wanted, in a format, and the last statement's tag.
 pub(crate) fn run_many(
     session: &Session,
     py: Python<'_>,
@@ -55,7 +56,7 @@ pub(crate) fn run_many(
     rows: &Bound<'_, PyAny>,
     begins: bool,
     keeps: Option<Format>,
-) -> PyResult<(i64, Vec<Done>)> {
+) -> PyResult<(i64, Vec<Checked>, Option<String>)> {
     let (begins, is_implicit) = session.with(py, |client| {
         let is_idle = client.transaction_status() == TransactionStatus::Idle;
         let (_, begins) = open(client, begins)?;
@@ -74,7 +75,9 @@ pub(crate) fn run_many(
     sent?;
     done?;
     let taken = session.with(py, |client| Ok(take_all(client, begins, keeps.is_some())))?;
-    taken.map_err(|failed| failure(py, &failed))
+    let (count, done, tag) = taken.map_err(|failed| failure(py, &failed))?;
+    let checked = |done| session.with(py, |client| Checked::of(done, client.setting(ENCODING)));
+    Ok((count, done.into_iter().map(checked).collect::<PyResult<_>>()?, tag))
 }
 
 /// Adds an execution for each row of parameters. The GIL is released after each [`BATCH`].
@@ -117,8 +120,8 @@ fn send(
     let width = parameters.written().len() / count;
     parameters.unify(types, width);
     session.with(py, |client| {
-        if !is_utf8(client.setting(ENCODING)) && !parameters.is_ascii() {
-            return Err(Usage::Encoding.into());
+        if let Some(encoding) = foreign(client.setting(ENCODING)) {
+            raising(|py| parameters.encode(py, encoding))?;
         }
         let written = parameters.written();
         let references = references(&written);
@@ -137,20 +140,29 @@ fn send(
 ///
 /// # Errors
 /// Which row failed, and with what.
-fn take_all(client: &mut Client, begins: bool, keeps: bool) -> Result<(i64, Vec<Done>), BulkError> {
+fn take_all(
+    client: &mut Client,
+    begins: bool,
+    keeps: bool,
+) -> Result<(i64, Vec<Done>, Option<String>), BulkError> {
     let mut outcomes = client.outcomes();
     outcomes.check().map_err(|error| BulkError { set: failed_row(&outcomes, begins), error })?;
+    let last = outcomes.iter().skip(usize::from(begins)).last();
+    let tag = last.and_then(|(_, outcome)| match outcome {
+        Outcome::Done(done) => Some(done.tag.as_str().to_owned()),
+        _ => None,
+    });
     if keeps {
         let ids: Vec<OperationId> = outcomes.iter().skip(usize::from(begins)).map(|(id, _)| id).collect();
         let done: Vec<Done> = ids.into_iter().map(|id| outcomes.take(id)).collect::<Result<_, _>>()?;
         let count: u64 = done.iter().map(Done::count).sum();
-        return Ok((i64::try_from(count).unwrap_or(i64::MAX), done));
+        return Ok((i64::try_from(count).unwrap_or(i64::MAX), done, tag));
     }
     let counts = outcomes.iter().skip(usize::from(begins)).map(|(_, outcome)| match outcome {
         Outcome::Done(done) => done.count(),
         _ => 0,
     });
-    Ok((i64::try_from(counts.sum::<u64>()).unwrap_or(i64::MAX), Vec::new()))
+    Ok((i64::try_from(counts.sum::<u64>()).unwrap_or(i64::MAX), Vec::new(), tag))
 }
 
 /// The row whose operation failed. A commit that fails, or a connection that is lost, fails several.

@@ -9,9 +9,10 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyMemoryView, PyString, PyTuple};
 
-use crate::adapters::has_own_dumper;
+use crate::adapters::{Functions, has_own_dumper};
 use crate::binary;
 use crate::dumping;
+use crate::encoding;
 use crate::errors::misuse;
 use crate::loading::{Loader, Session};
 use crate::session::locked;
@@ -35,6 +36,8 @@ const NULL: i32 = -1;
 #[pyclass(frozen, module = "onetrip._native")]
 pub(crate) struct CopyBuffer {
     is_binary: bool,
+    /// The session's encoding, where that is not UTF-8.
+    encoding: Option<String>,
     waiting: Mutex<Waiting>,
 }
 
@@ -51,8 +54,10 @@ struct Waiting {
 #[pymethods]
 impl CopyBuffer {
     #[new]
-    fn new(is_binary: bool) -> Self {
-        Self { is_binary, waiting: Mutex::default() }
+    #[pyo3(signature = (is_binary, encoding = None))]
+    fn new(is_binary: bool, encoding: Option<&str>) -> Self {
+        let encoding = encoding::foreign(encoding).map(str::to_owned);
+        Self { is_binary, encoding, waiting: Mutex::default() }
     }
 
     /// Takes the columns' types, by name or id.
@@ -68,7 +73,11 @@ impl CopyBuffer {
             if self.is_binary {
                 return Err(PyTypeError::new_err("data of a binary COPY is bytes, not str"));
             }
-            return Ok(self.add(text.to_cow()?.as_bytes()));
+            let text = text.to_cow()?;
+            return Ok(match self.in_encoding(data.py(), text.as_bytes())? {
+                Some(text) => self.add(&text),
+                None => self.add(text.as_bytes()),
+            });
         }
         if let Ok(bytes) = data.cast::<PyBytes>() {
             return Ok(self.add(bytes.as_bytes()));
@@ -97,9 +106,15 @@ impl CopyBuffer {
         };
         let start = data.len();
         let put = if self.is_binary {
-            put_binary_row(row, &types, &mut data)
+            self.put_binary_row(row, &types, &mut data)
         } else {
-            put_text_row(row, &types, &mut data)
+            put_text_row(row, &types, &mut data).and_then(|()| {
+                if let Some(text) = self.in_encoding(row.py(), &data[start..])? {
+                    data.truncate(start);
+                    data.extend(text);
+                }
+                Ok(())
+            })
         };
         if put.is_err() {
             data.truncate(start);
@@ -125,6 +140,24 @@ impl CopyBuffer {
     /// Python must not run while the lock is held: another thread may wait for it and hold the interpreter.
     fn add(&self, data: &[u8]) -> bool {
         locked(&self.waiting).add(data)
+    }
+
+    /// Text in the session's encoding, if that makes a difference.
+    fn in_encoding(&self, py: Python<'_>, text: &[u8]) -> PyResult<Option<Vec<u8>>> {
+        match &self.encoding {
+            Some(encoding) if !text.is_ascii() => encoding::encoded(py, encoding, str_of(text)?).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    fn put_binary_row(&self, row: &Bound<'_, PyAny>, types: &[Type], data: &mut Vec<u8>) -> PyResult<()> {
+        let py = row.py();
+        let Some(encoding) = &self.encoding else { return put_binary_row(row, types, None, data) };
+        let encode = |ty: &Type, value: &[u8]| {
+            let convert = |text: &[u8]| encoding::encoded(py, encoding, str_of(text)?);
+            encoding::converted(ty, Format::Binary, value, convert)
+        };
+        put_binary_row(row, types, Some(&encode), data)
     }
 
     /// Takes what waits.
@@ -218,7 +251,15 @@ fn put_text_row(row: &Bound<'_, PyAny>, types: &[Type], data: &mut Vec<u8>) -> P
     Ok(())
 }
 
-fn put_binary_row(row: &Bound<'_, PyAny>, types: &[Type], data: &mut Vec<u8>) -> PyResult<()> {
+/// What makes text of another encoding of a value of a type.
+type Encode<'a> = &'a dyn Fn(&Type, &[u8]) -> PyResult<Option<Vec<u8>>>;
+
+fn put_binary_row(
+    row: &Bound<'_, PyAny>,
+    types: &[Type],
+    encode: Option<Encode<'_>>,
+    data: &mut Vec<u8>,
+) -> PyResult<()> {
     let py = row.py();
     let place = data.len();
     data.extend([0; 2]);
@@ -240,12 +281,17 @@ fn put_binary_row(row: &Bound<'_, PyAny>, types: &[Type], data: &mut Vec<u8>) ->
             // A column of another type reads what Python's class writes, as it does in the text format.
             let dumped = match types.get(at) {
                 Some(_) => dumping::put_text(value, &mut own)?,
-                None => dumping::put(value, &mut own)?,
+                None => dumping::put_binary_form(value, &mut own)?,
             };
             let Some((type_oid, format)) = dumped else { return Ok(()) };
             let written = Written { type_oid, format, bytes: Some(&own) };
             put_binary(&written, &own, types.get(at), data)
                 .map_err(|error| misuse(py, "data", &format!("value {}: {}", at + 1, error.value(py))))?;
+        }
+        let ty = types.get(at).unwrap_or(&Type::TEXT);
+        if let Some(other) = encode.map_or(Ok(None), |encode| encode(ty, &data[start + 4..]))? {
+            data.truncate(start + 4);
+            data.extend(other);
         }
         let length = i32::try_from(data.len() - start - 4)
             .map_err(|_| misuse(py, "data", &format!("value {} is too long", at + 1)))?;
@@ -289,24 +335,57 @@ pub(crate) struct CopyRows {
     is_binary: bool,
     /// One for each column; none where nobody has said the types.
     columns: Vec<(Type, Loader)>,
+    /// What values are without types.
+    plain: Loader,
+    /// The session's encoding, where that is not UTF-8.
+    encoding: Option<String>,
 }
 
 #[pymethods]
 impl CopyRows {
     /// With these types, by name or id. Without any, values are text, or bytes in binary.
     #[new]
-    fn new(is_binary: bool, types: Vec<Bound<'_, PyAny>>, own: &Bound<'_, PyDict>) -> PyResult<Self> {
+    #[pyo3(signature = (is_binary, types, texts, binaries, encoding = None))]
+    fn new(
+        is_binary: bool,
+        types: Vec<Bound<'_, PyAny>>,
+        texts: &Bound<'_, PyDict>,
+        binaries: &Bound<'_, PyDict>,
+        encoding: Option<&str>,
+    ) -> PyResult<Self> {
+        let py = texts.py();
+        let session = Session { is_raw: encoding::is_unknown(encoding), ..Session::default() };
         let column = |ty: &Bound<'_, PyAny>| {
             let ty = type_of(ty)?;
-            let loader = Loader::of(own.py(), &ty, own, &Session::default())?;
+            // A loader of text is for the binary form, too, where the program has no other one.
+            let is_by_text = texts.contains(ty.oid())? && !binaries.contains(ty.oid())?;
+            let loader = if is_binary && !is_by_text {
+                Loader::of_binary(py, &ty, &Functions { texts, binaries }, &session)?
+            } else {
+                Loader::of(py, &ty, texts, &session)?
+            };
             Ok((ty, loader))
         };
-        Ok(Self { is_binary, columns: types.iter().map(column).collect::<PyResult<_>>()? })
+        Ok(Self {
+            is_binary,
+            columns: types.iter().map(column).collect::<PyResult<_>>()?,
+            plain: if session.is_raw { Loader::Raw } else { Loader::Text },
+            encoding: encoding::foreign(encoding).map(str::to_owned),
+        })
     }
 
     /// The values of a piece of data; None where it has no row, as the end of binary data.
     fn row<'py>(&self, py: Python<'py>, piece: &[u8]) -> PyResult<Option<Bound<'py, PyTuple>>> {
-        if self.is_binary { self.binary_row(py, piece) } else { self.text_row(py, piece).map(Some) }
+        if self.is_binary {
+            return self.binary_row(py, piece);
+        }
+        match &self.encoding {
+            Some(encoding) if !piece.is_ascii() => {
+                let line = encoding::decoded(py, encoding, piece)?;
+                self.text_row(py, line.as_bytes()).map(Some)
+            }
+            _ => self.text_row(py, piece).map(Some),
+        }
     }
 }
 
@@ -321,9 +400,10 @@ impl CopyRows {
                 continue;
             }
             let value = if written.contains(&b'\\') { unescape(written, &mut unescaped) } else { written };
-            let loader = self.column(at)?.map_or(&Loader::Text, |(_, loader)| loader);
+            let loader = self.column(py, at)?.map_or(&self.plain, |(_, loader)| loader);
             values.push(loader.load(py, value)?);
         }
+        self.check_width(py, values.len())?;
         PyTuple::new(py, values)
     }
 
@@ -351,19 +431,36 @@ impl CopyRows {
             let length = usize::try_from(length).map_err(|_| broken())?;
             let (value, after) = rest.split_at_checked(length).ok_or_else(broken)?;
             rest = after;
-            values.push(match self.column(at)? {
-                None => PyBytes::new(py, value).into_any(),
-                Some((ty, loader)) => loader.load_binary(py, ty, value)?,
-            });
+            let Some((ty, loader)) = self.column(py, at)? else {
+                values.push(PyBytes::new(py, value).into_any());
+                continue;
+            };
+            let other = match &self.encoding {
+                Some(encoding) => {
+                    let convert = |text: &[u8]| Ok(encoding::decoded(py, encoding, text)?.into_bytes());
+                    encoding::converted(ty, Format::Binary, value, convert)?
+                }
+                None => None,
+            };
+            values.push(loader.load_binary(py, ty, other.as_deref().unwrap_or(value))?);
         }
+        self.check_width(py, values.len())?;
         PyTuple::new(py, values).map(Some)
     }
 
+    fn check_width(&self, py: Python<'_>, width: usize) -> PyResult<()> {
+        let types = self.columns.len();
+        if types == 0 || types == width {
+            return Ok(());
+        }
+        Err(misuse(py, "usage", &format!("{types} types were set, and a row has {width} columns")))
+    }
+
     /// The type of a column; `None` where none were set.
-    fn column(&self, at: usize) -> PyResult<Option<&(Type, Loader)>> {
+    fn column(&self, py: Python<'_>, at: usize) -> PyResult<Option<&(Type, Loader)>> {
         let column = self.columns.get(at);
-        if column.is_none() && !self.columns.is_empty() {
-            return Err(PyValueError::new_err("a row has more columns than types were set"));
+        if column.is_none() {
+            self.check_width(py, at + 1)?;
         }
         Ok(column)
     }

@@ -14,6 +14,7 @@ mod collected;
 mod command;
 mod copying;
 mod dumping;
+mod encoding;
 mod errors;
 mod held;
 mod literals;
@@ -50,13 +51,15 @@ mod _native {
     #[pymodule_export]
     use super::copying::{CopyBuffer, CopyRows};
     #[pymodule_export]
+    use super::dumping::dumped;
+    #[pymodule_export]
     use super::errors::set_errors;
     #[pymodule_export]
     use super::held::ConnectionPool;
     #[pymodule_export]
     use super::literals::composed;
     #[pymodule_export]
-    use super::loaded::{known_types, loaded, loaded_array, loaded_binary};
+    use super::loaded::{built_in, known_types, loaded, loaded_array, loaded_binary};
     #[pymodule_export]
     use super::lob::{Lob, LobFetch};
     #[pymodule_export]

@@ -9,7 +9,8 @@ use crate::errors::misuse;
 use crate::parameters::Parameters;
 use crate::query::{Query, Split, joined};
 
-/// A statement with literals in place of its placeholders. `encoding` is the session's `client_encoding`.
+/// A statement with literals in place of its placeholders. `encoding` is the session's `client_encoding`, and `name_of`
+/// the name of a type by its id, as a cast has it.
 ///
 /// What ends a literal has to be the same for the server whatever its settings: strings with a backslash are `E''`,
 /// placeholders within quotes or comments are refused, and so is any encoding in which a byte of a character can look like
@@ -23,11 +24,12 @@ pub(crate) fn composed(
     statement: &str,
     given: &Bound<'_, PyAny>,
     encoding: Option<&str>,
+    name_of: &Bound<'_, PyAny>,
 ) -> PyResult<String> {
     let refused = |problem: &str| misuse(py, "usage", problem);
-    if !encoding.is_some_and(|encoding| encoding.eq_ignore_ascii_case("UTF8")) {
+    if !encoding.is_some_and(is_safe) {
         return Err(refused(
-            "parameters of COPY are written into its text, for which client_encoding has to be UTF8",
+            "parameters are written into the statement's text, for which client_encoding has to be UTF8",
         ));
     }
     let split = Split::of(statement, Vec::new()).map_err(|problem| refused(&problem))?;
@@ -62,10 +64,21 @@ pub(crate) fn composed(
         if text.contains('\0') {
             return Err(refused("it holds a NUL"));
         }
-        literals.push(literal(types[at], text));
+        let name = match types[at] {
+            0 => None,
+            oid => name_of.call1((oid,))?.extract::<Option<String>>()?,
+        };
+        literals.push(literal(types[at], text, name.as_deref()));
     }
     apart(&split.texts, &mut literals);
     Ok(joined(&split.texts, &literals))
+}
+
+/// Whether no byte of a longer character is one that a literal could end with. Those of UTF-8 and of the encodings that a
+/// database may have are above ASCII; those that only clients have are not so.
+fn is_safe(encoding: &str) -> bool {
+    let clients = ["BIG5", "GBK", "GB18030", "JOHAB", "SJIS", "SHIFT_JIS_2004", "UHC"];
+    !clients.iter().any(|one| encoding.eq_ignore_ascii_case(one))
 }
 
 /// Puts spaces around literals that would run into what stands beside them.
@@ -76,6 +89,11 @@ fn apart(texts: &[String], literals: &mut [String]) {
         // Nothing stands before the first one, and another literal before those after it.
         if before.chars().next_back().map_or(at > 0, |sign| !is_apart(sign)) {
             literal.insert(0, ' ');
+        }
+        // A cast would take an index for a part of its type's name, and binds stronger than a sign.
+        let binds: &[&str] = if literal.starts_with(" -") { &["::", "[", "."] } else { &["[", "."] };
+        if binds.iter().any(|sign| after.trim_start().starts_with(sign)) && !literal.ends_with('\'') {
+            *literal = format!("({})", literal.trim_start());
         }
         // A colon is a cast, or part of a slice.
         if after.chars().next().is_some_and(|sign| !is_apart(sign) && sign != ':') {
@@ -100,13 +118,15 @@ fn are_outside_of_quotes(text: &str, numbers: &[usize]) -> bool {
 }
 
 /// The literal of a value of a type, or of none. Text of a dumper that the program has registered is any text.
-fn literal(type_oid: Oid, text: &str) -> String {
+///
+/// What could run into the sign before it has a space in front: a number below zero, and `E''`.
+fn literal(type_oid: Oid, text: &str, name: Option<&str>) -> String {
     let ty = Type::from_oid(type_oid);
     match ty {
-        Some(Type::INT4 | Type::INT8)
-            if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) =>
-        {
-            return text.to_owned();
+        // Other numbers would be of another type: SQL takes a fraction for numeric, and a sign for no part of the number.
+        Some(Type::INT4 | Type::INT8 | Type::NUMERIC) if is_number(text) && !is_lowest(text) => {
+            let sign = if text.starts_with('-') { " " } else { "" };
+            return format!("{sign}{text}");
         }
         Some(Type::BOOL) if text == "t" => return "true".to_owned(),
         Some(Type::BOOL) if text == "f" => return "false".to_owned(),
@@ -114,10 +134,27 @@ fn literal(type_oid: Oid, text: &str) -> String {
     }
     let is_escaped = text.contains('\\');
     let quoted = text.replace('\\', "\\\\").replace('\'', "''");
-    let sign = if is_escaped { "E" } else { "" };
-    match ty {
-        // The server takes it for what it needs; types of the program's own have no name here.
-        None | Some(Type::TEXT | Type::UNKNOWN) => format!("{sign}'{quoted}'"),
-        Some(ty) => format!("({sign}'{quoted}'::pg_catalog.\"{}\")", ty.name()),
+    let sign = if is_escaped { " E" } else { "" };
+    match name {
+        // The server takes it for what it needs.
+        None => format!("{sign}'{quoted}'"),
+        Some(name) => format!("{sign}'{quoted}'::{name}"),
     }
+}
+
+/// Whether it is the lowest of a type, which without its sign would not fit in.
+fn is_lowest(text: &str) -> bool {
+    text == i32::MIN.to_string() || text == i64::MIN.to_string()
+}
+
+/// Whether text is a number as SQL writes it: digits, with a fraction and an exponent perhaps.
+fn is_number(text: &str) -> bool {
+    let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let text = text.strip_prefix('-').unwrap_or(text);
+    let (number, exponent) = match text.split_once(['e', 'E']) {
+        Some((number, exponent)) => (number, exponent.strip_prefix(['+', '-']).unwrap_or(exponent)),
+        None => (text, "0"),
+    };
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
+    is_digits(whole) && is_digits(fraction) && is_digits(exponent)
 }

@@ -65,6 +65,23 @@ pub(crate) fn loaded_binary<'py>(
     Loader::of_binary(py, &ty, &functions, &Session::default())?.load_binary(py, &ty, data)
 }
 
+/// A value of a type as it is made where the program has registered nothing: of text, or of the binary form.
+///
+/// # Errors
+/// Bytes that are not of the type.
+#[pyfunction]
+pub(crate) fn built_in<'py>(
+    py: Python<'py>,
+    oid: Oid,
+    data: &[u8],
+    is_binary: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let ty =
+        Type::from_oid(oid).unwrap_or_else(|| Type::new(String::new(), oid, Kind::Simple, String::new()));
+    let loader = Loader::built_in(py, &ty, &PyDict::new(py), &Session::default())?;
+    if is_binary { loader.load_binary(py, &ty, data) } else { loader.load(py, data) }
+}
+
 /// The list of an array's text, whose elements are what a function makes of theirs.
 ///
 /// # Errors

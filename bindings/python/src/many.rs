@@ -4,14 +4,15 @@ use std::sync::Mutex;
 
 use bytes::Bytes;
 use onetrip_client::core::{Connection, Many, ManyStep, Sets};
-use onetrip_client::{Bulk, BulkError, Error, Format, Oid, Param, Usage};
+use onetrip_client::types::Type;
+use onetrip_client::{Bulk, BulkError, Error, Format, Oid, Param};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use crate::encoding;
 use crate::errors::{exception, misuse, of_row};
 use crate::parameters::Parameters;
 use crate::query::Query;
-use crate::session::is_utf8;
 
 /// Unsent bytes above which an event loop is given the time to send.
 const UNSENT_BYTES: usize = 128 * 1024;
@@ -74,14 +75,20 @@ impl Sets for Rows {
 }
 
 impl Rows {
-    /// Refuses text that the server would take for other text.
-    pub(crate) fn check_encoding(&self, encoding: Option<&str>) -> Result<(), Error> {
-        let is_ascii = |value: &Value| value.bytes.as_ref().is_none_or(|bytes| bytes.is_ascii());
-        if is_utf8(encoding) || self.values.iter().all(is_ascii) {
+    /// Writes them in the session's encoding, where that is not UTF-8.
+    pub(crate) fn encode(&mut self, encoding: Option<&str>) -> Result<(), Error> {
+        let Some(encoding) = encoding::foreign(encoding) else { return Ok(()) };
+        encoding::raising(|py| {
+            let convert = |text: &[u8]| encoding::encoded(py, encoding, &String::from_utf8_lossy(text));
+            for value in &mut self.values {
+                let ty = Type::from_oid(value.type_oid).unwrap_or(Type::UNKNOWN);
+                let Some(bytes) = &value.bytes else { continue };
+                if let Some(other) = encoding::converted(&ty, value.format, bytes, convert)? {
+                    value.bytes = Some(other.into());
+                }
+            }
             Ok(())
-        } else {
-            Err(Usage::Encoding.into())
-        }
+        })
     }
 
     /// Writes the parameters of each row.
@@ -143,8 +150,8 @@ pub(crate) enum Wait {
     Answer(u64),
     /// All answers.
     All,
-    /// Nothing: all is done, with so many rows.
-    Done(u64),
+    /// Nothing: all is done, with so many rows and the last statement's tag.
+    Done(u64, Option<String>),
 }
 
 impl ManyRows {
@@ -175,7 +182,9 @@ impl ManyRows {
                     return Ok(Wait::Answer(operation.number()));
                 }
                 ManyStep::Settle => return Ok(Wait::All),
-                ManyStep::Done(done) => return Ok(Wait::Done(done.rows)),
+                ManyStep::Done(done) => {
+                    return Ok(Wait::Done(done.rows, done.tag.map(|tag| tag.as_str().to_owned())));
+                }
             }
         }
     }

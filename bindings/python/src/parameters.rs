@@ -8,6 +8,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyMapping, PyString, PyTuple};
 
 use crate::binary;
 use crate::dumping;
+use crate::encoding;
 use crate::errors::misuse;
 use crate::many::Value;
 use crate::query::{Form, Placeholders, Query};
@@ -46,10 +47,26 @@ impl Parameters {
         Self { is_text: true, ..Self::default() }
     }
 
-    /// Whether all text of them is ASCII.
+    /// Whether there is nothing in them but ASCII.
     pub(crate) fn is_ascii(&self) -> bool {
-        let mut texts = self.spans.iter().filter(|span| span.format == Format::Text);
-        texts.all(|span| self.bytes[span.start..span.end].is_ascii())
+        self.bytes.is_ascii()
+    }
+
+    /// Writes their text in another encoding.
+    ///
+    /// # Errors
+    /// Signs that it has not.
+    pub(crate) fn encode(&mut self, py: Python<'_>, encoding: &str) -> PyResult<()> {
+        let convert = |text: &[u8]| encoding::encoded(py, encoding, &String::from_utf8_lossy(text));
+        for span in &mut self.spans {
+            let ty = Type::from_oid(span.type_oid).unwrap_or(Type::UNKNOWN);
+            let value = &self.bytes[span.start..span.end];
+            if let Some(other) = encoding::converted(&ty, span.format, value, convert)? {
+                (span.start, span.end) = (self.bytes.len(), self.bytes.len() + other.len());
+                self.bytes.extend(other);
+            }
+        }
+        Ok(())
     }
 
     /// How many parameters there are of all executions.
@@ -71,6 +88,10 @@ impl Parameters {
         match &query.placeholders {
             Placeholders::Positions(count) => self.add_positions(Some(*count), &query.forms, given),
             Placeholders::Names(names) => self.add_names(names, &query.forms, given),
+            Placeholders::Numbers if given.is_instance_of::<PyDict>() => {
+                let problem = "a statement with $1, $2, … takes a sequence of parameters, not a mapping";
+                Err(pyo3::exceptions::PyTypeError::new_err(problem))
+            }
             Placeholders::Numbers => self.add_positions(None, &[], given),
         }
     }

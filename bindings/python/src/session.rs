@@ -1,12 +1,13 @@
 //! A connection that waits, with the GIL released.
 
 use std::cell::Cell;
+use std::os::fd::{AsFd, AsRawFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use onetrip_client::blocking::{Canceller, Client};
 use onetrip_client::core::{Limits, OutputSource};
-use onetrip_client::{Bulk, Config, ConnectError, Done, Error, Format, TransactionStatus, Usage};
+use onetrip_client::{Bulk, Config, ConnectError, Error, Format, TransactionStatus};
 use onetrip_target::{Conninfo, Environment, Host, HostName, Settings};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -16,6 +17,7 @@ use crate::adapters::Functions;
 use crate::answer::Answer;
 use crate::block;
 use crate::copying::CopyBuffer;
+use crate::encoding::{self, Checked, codec, take_raised};
 use crate::errors::{exception, fields, misuse};
 use crate::held::Held;
 use crate::loading;
@@ -30,6 +32,9 @@ const COPY_BYTES: usize = 64 * 1024;
 
 /// The setting that says how text is encoded.
 pub(crate) const ENCODING: &str = "client_encoding";
+
+/// Keywords that are the client's own.
+const OWN_KEYWORDS: [&str; 3] = ["pipelining", "statement_cache", "lob_prefetch"];
 
 /// Longest wait for a connection where nothing else is said.
 const CONNECT_SECONDS: u64 = 130;
@@ -91,6 +96,14 @@ impl How {
 
 /// Connection text and keywords as settings of the client.
 pub(crate) fn config(py: Python<'_>, text: &str, keywords: Vec<(String, String)>) -> PyResult<Arc<Config>> {
+    let known = Settings::default();
+    for (keyword, _) in &keywords {
+        let mut one = known.clone();
+        one.set(keyword, "");
+        if one.unknown().next().is_some() && !OWN_KEYWORDS.contains(&keyword.as_str()) {
+            return Err(misuse(py, "usage", &format!("there is no connection option {keyword:?}")));
+        }
+    }
     let config = || -> Result<Config, ConnectError> {
         let is_empty = text.trim().is_empty();
         let mut settings = if is_empty { Settings::default() } else { Settings::parse(text)? };
@@ -104,6 +117,11 @@ pub(crate) fn config(py: Python<'_>, text: &str, keywords: Vec<(String, String)>
         let wait = Duration::from_secs(CONNECT_SECONDS);
         if !is_said {
             config.conninfo.connect_timeout.get_or_insert(wait);
+        }
+        // Python has codecs for more than the client's own UTF-8.
+        let encoding = config.conninfo.extra.get_nonempty("client_encoding").filter(|name| *name != "auto");
+        if let Some(encoding) = encoding.map(str::to_owned) {
+            config.settings.push(("client_encoding".to_owned(), encoding));
         }
         // Dates are read in this style only; the order of day and month in what is written stays as it is.
         config.settings.push(("DateStyle".to_owned(), "ISO".to_owned()));
@@ -145,16 +163,18 @@ impl Asked {
         }
     }
 
-    /// Refuses text that the server would take for other text, and keeps rows in a form in which such can be told.
-    pub(crate) fn check_encoding(&self, encoding: Option<&str>) -> Result<(), Error> {
-        let is_ascii = || {
-            let parameters = match &self.what {
-                What::One(_, parameters) => parameters.is_ascii(),
-                _ => true,
-            };
-            self.text().is_ascii() && parameters && self.format == Format::Text
-        };
-        if is_utf8(encoding) || is_ascii() { Ok(()) } else { Err(Usage::Encoding.into()) }
+    /// Writes parameters in the session's encoding, where that is not UTF-8; the client does so with the statement.
+    pub(crate) fn encode(&mut self, encoding: Option<&str>) -> Result<(), Error> {
+        let Some(encoding) = encoding::foreign(encoding) else { return Ok(()) };
+        if !self.text().is_ascii() {
+            encoding::raising(|py| encoding::encoded(py, encoding, self.text()))?;
+        }
+        match &mut self.what {
+            What::One(_, parameters) if !parameters.is_ascii() => {
+                encoding::raising(|py| parameters.encode(py, encoding))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Makes a request of it.
@@ -190,7 +210,7 @@ pub(crate) fn asked(
     Ok(Asked { what: What::One(query, parameters), format, keeps })
 }
 
-/// Where a connection leads, by libpq's keywords.
+/// Where a connection leads, by libpq's keywords, and the password that it was given.
 pub(crate) fn target(config: &Config, host: &Host) -> Vec<(String, String)> {
     let mut pairs = Vec::new();
     let mut add = |name: &str, value: Option<String>| {
@@ -208,6 +228,7 @@ pub(crate) fn target(config: &Config, host: &Host) -> Vec<(String, String)> {
     add("port", Some(host.port.to_string()));
     let conninfo = &config.conninfo;
     add("user", conninfo.user.clone());
+    add("password", conninfo.password.as_ref().map(|password| password.reveal().to_owned()));
     add("dbname", conninfo.dbname.clone());
     add("options", conninfo.options.clone());
     add("application_name", conninfo.application_name.clone());
@@ -228,19 +249,6 @@ pub(crate) fn output_source(name: &str) -> PyResult<OutputSource> {
             let problem = format!("source has to be 'dbms_output' or 'functions', not {name:?}");
             Err(PyValueError::new_err(problem))
         }
-    }
-}
-
-/// Whether a session's text is UTF-8; in SQL_ASCII nobody converts it.
-pub(crate) fn is_utf8(encoding: Option<&str>) -> bool {
-    encoding.is_none_or(|encoding| matches!(encoding, "UTF8" | "SQL_ASCII"))
-}
-
-/// Refuses rows whose text would be read as other text.
-pub(crate) fn checked(done: Done, encoding: Option<&str>) -> Result<Done, Error> {
-    match &done.rows {
-        Some(rows) if !is_utf8(encoding) && !rows.is_ascii() => Err(Usage::Encoding.into()),
-        _ => Ok(done),
     }
 }
 
@@ -278,6 +286,7 @@ impl Session {
         // The last user of a pool's connection may have had other wishes.
         client.set_begin("BEGIN");
         client.set_prepare_after(0);
+        client.set_codec(codec());
         if client.core().trips() == 0 {
             opened();
         }
@@ -307,7 +316,7 @@ impl Session {
         // What a signal's handler raised goes before the error of the statement that it cancelled.
         match INTERRUPT.take() {
             Some(raised) => Err(raised),
-            None => done.map_err(|error| exception(py, &error)),
+            None => done.map_err(|error| take_raised().unwrap_or_else(|| exception(py, &error))),
         }
     }
 
@@ -343,11 +352,11 @@ impl Session {
         })
     }
 
-    fn answers(&self, py: Python<'_>, done: Vec<Done>) -> PyResult<Vec<Answer>> {
+    fn answers(&self, py: Python<'_>, done: Vec<Checked>) -> PyResult<Vec<Answer>> {
         done.into_iter().map(|done| self.answer(py, done)).collect()
     }
 
-    fn answer(&self, py: Python<'_>, done: Done) -> PyResult<Answer> {
+    fn answer(&self, py: Python<'_>, done: Checked) -> PyResult<Answer> {
         self.loaders.with(py, |own| Answer::new(done, own, || self.settings(py)))
     }
 
@@ -388,7 +397,12 @@ impl Session {
         self.with(py, |client| Ok(client.core().settings()))
     }
 
-    /// Where the connection leads: the keywords that say so, by libpq's names, without the password.
+    /// The number of the socket, for programs that wait for notifications by means of their own.
+    fn fileno(&self, py: Python<'_>) -> PyResult<i32> {
+        self.with(py, |client| Ok(client.as_fd().as_raw_fd()))
+    }
+
+    /// Where the connection leads: the keywords that say so, by libpq's names.
     fn target(&self, py: Python<'_>) -> PyResult<Vec<(String, String)>> {
         self.with(py, |client| Ok(target(client.config(), client.host())))
     }
@@ -405,14 +419,14 @@ impl Session {
         begins: bool,
         how: u8,
     ) -> PyResult<Vec<Answer>> {
-        let asked = self.asked(py, text, given, how)?;
-        let done: Vec<Done> = self.with(py, |client| {
-            asked.check_encoding(client.setting(ENCODING))?;
+        let mut asked = self.asked(py, text, given, how)?;
+        let done: Vec<Checked> = self.with(py, |client| {
+            asked.encode(client.setting(ENCODING))?;
             let done = match &asked.what {
                 What::Script(text) => client.run_script(text, begins)?,
                 _ => vec![asked.request(|request| client.run(request, begins))?],
             };
-            done.into_iter().map(|done| checked(done, client.setting(ENCODING))).collect()
+            done.into_iter().map(|done| Checked::of(done, client.setting(ENCODING))).collect()
         })?;
         self.answers(py, done)
     }
@@ -427,9 +441,9 @@ impl Session {
         begins: bool,
         how: u8,
     ) -> PyResult<()> {
-        let asked = self.asked(py, text, given, how)?;
+        let mut asked = self.asked(py, text, given, how)?;
         self.with(py, |client| {
-            asked.check_encoding(client.setting(ENCODING))?;
+            asked.encode(client.setting(ENCODING))?;
             asked.request(|request| client.begin_rows(request, begins))
         })
     }
@@ -438,7 +452,7 @@ impl Session {
     fn next_rows(&self, py: Python<'_>) -> PyResult<(Answer, bool)> {
         let (done, is_over) = self.with(py, |client| {
             let (done, is_over) = client.next_rows()?;
-            Ok((checked(done, client.setting(ENCODING))?, is_over))
+            Ok((Checked::of(done, client.setting(ENCODING))?, is_over))
         })?;
         Ok((self.answer(py, done)?, is_over))
     }
@@ -460,7 +474,7 @@ impl Session {
     }
 
     /// Runs a statement once for each row of parameters, in one of the ways that [`way`] knows; returns the rows that
-    /// were changed, and the results if they are wanted, which only the pipeline has.
+    /// were changed, the results if they are wanted, which only the pipeline has, and the last statement's tag.
     #[pyo3(signature = (text, rows, begins, keeps, by, how = 0))]
     #[expect(clippy::too_many_arguments, reason = "they are the call's own")]
     fn run_many(
@@ -472,28 +486,29 @@ impl Session {
         keeps: bool,
         by: &str,
         how: u8,
-    ) -> PyResult<(i64, Vec<Answer>)> {
+    ) -> PyResult<(i64, Vec<Answer>, Option<String>)> {
         let query = translated(&self.queries, py, text, How(how))?;
         let format = How(how).format();
         // Rows that nobody can count go as they come.
         let has_choice = || rows.len().is_ok_and(|count| Bulk::has_choice(&query.text, count));
-        let (count, done) = match way(by)? {
+        let (count, done, tag) = match way(by)? {
             Bulk::Auto if keeps || !has_choice() => {
                 block::run_many(self, py, &query, rows, begins, keeps.then_some(format))?
             }
             Bulk::Pipeline => block::run_many(self, py, &query, rows, begins, keeps.then_some(format))?,
             _ if keeps => return Err(misuse(py, "usage", "only by='pipeline' returns results")),
             way => {
-                let rows = Rows::of(&query, rows, way)?;
+                let mut rows = Rows::of(&query, rows, way)?;
                 let done = self.with(py, |client| {
-                    rows.check_encoding(client.setting(ENCODING))?;
+                    rows.encode(client.setting(ENCODING))?;
                     Ok(client.run_many(way, &query.text, &rows, begins))
                 })?;
                 let done = done.map_err(|failed| failure(py, &failed))?;
-                (i64::try_from(done.rows).unwrap_or(i64::MAX), Vec::new())
+                let tag = done.tag.map(|tag| tag.as_str().to_owned());
+                (i64::try_from(done.rows).unwrap_or(i64::MAX), Vec::new(), tag)
             }
         };
-        Ok((count, self.answers(py, done)?))
+        Ok((count, self.answers(py, done)?, tag))
     }
 
     /// Opens a block.
@@ -512,9 +527,9 @@ impl Session {
         begin: bool,
         how: u8,
     ) -> PyResult<u64> {
-        let asked = self.asked(py, text, given, how)?;
+        let mut asked = self.asked(py, text, given, how)?;
         self.with(py, |client| {
-            asked.check_encoding(client.setting(ENCODING))?;
+            asked.encode(client.setting(ENCODING))?;
             block::push(client, &asked, goes_on, begin)
         })
     }
@@ -539,7 +554,7 @@ impl Session {
     fn take(&self, py: Python<'_>, operation: u64) -> PyResult<Answer> {
         let done = self.with(py, |client| {
             let done = block::take(client, operation)?;
-            checked(done, client.setting(ENCODING))
+            Checked::of(done, client.setting(ENCODING))
         })?;
         self.answer(py, done)
     }

@@ -16,12 +16,13 @@ use crate::answer::Answer;
 use crate::block::mode;
 use crate::candidate::{Candidate, refused};
 use crate::copying::CopyBuffer;
+use crate::encoding::{Checked, codec, take_raised};
 use crate::errors::{exception, fields};
 use crate::loading;
 use crate::lob::{Lob, LobFetch, Plan, level};
 use crate::many::{ManyRows, Rows, Wait, failure, way};
 use crate::query::Queries;
-use crate::session::{ENCODING, How, Loaders, What, asked, checked, locked, output_source, translated};
+use crate::session::{ENCODING, How, Loaders, What, asked, locked, output_source, translated};
 use crate::spent::{opened, spent};
 
 /// The two lives of a connection.
@@ -102,7 +103,9 @@ impl State {
                         let Phase::Opening(opening) = std::mem::replace(&mut self.phase, Phase::Gone) else {
                             return Err(Error::Closed);
                         };
-                        self.phase = Phase::Open(Box::new(opening.into_connection()));
+                        let mut core = opening.into_connection();
+                        core.set_codec(codec());
+                        self.phase = Phase::Open(Box::new(core));
                         opened();
                     }
                 }
@@ -155,13 +158,13 @@ impl Wire {
         let before = state.trips();
         let done = call(&mut state);
         spent(state.trips() - before);
-        done.map_err(|error| exception(py, &error))
+        done.map_err(|error| take_raised().unwrap_or_else(|| exception(py, &error)))
     }
 
     fn answer(&self, py: Python<'_>, done: Done) -> PyResult<Answer> {
         let done = self.with(py, |state| match &mut state.phase {
-            Phase::Open(core) => checked(done, core.setting(ENCODING)),
-            _ => Ok(done),
+            Phase::Open(core) => Checked::of(done, core.setting(ENCODING)),
+            _ => Checked::of(done, None),
         })?;
         self.loaders.with(py, |own| Answer::new(done, own, || self.settings(py)))
     }
@@ -281,12 +284,12 @@ impl Wire {
         how: u8,
         streams: bool,
     ) -> PyResult<()> {
-        let asked = asked(&self.queries, py, text, given, How(how))?;
+        let mut asked = asked(&self.queries, py, text, given, How(how))?;
         self.with(py, |state| {
             state.gather = Gather::from_here(state.core()?);
             state.copying = if streams { Copying::Rows } else { Copying::Nowhere };
             let core = state.core()?;
-            asked.check_encoding(core.setting(ENCODING))?;
+            asked.encode(core.setting(ENCODING))?;
             let (begins, _) = match &asked.what {
                 What::Script(text) => core.submit_script_in_transaction(text, begins)?,
                 _ => asked.request(|request| core.submit_in_transaction(request, begins))?,
@@ -406,10 +409,10 @@ impl Wire {
         begin: bool,
         how: u8,
     ) -> PyResult<u64> {
-        let asked = asked(&self.queries, py, text, given, How(how))?;
+        let mut asked = asked(&self.queries, py, text, given, How(how))?;
         self.with(py, |state| {
             let core = state.core()?;
-            asked.check_encoding(core.setting(ENCODING))?;
+            asked.encode(core.setting(ENCODING))?;
             if begin {
                 core.push_begin()?;
             }
@@ -470,22 +473,22 @@ impl Wire {
         how: u8,
     ) -> PyResult<ManyRows> {
         let (query, way) = (translated(&self.queries, py, text, How(how))?, way(by)?);
-        let rows = Rows::of(&query, rows, way)?;
+        let mut rows = Rows::of(&query, rows, way)?;
         self.with(py, |state| {
-            rows.check_encoding(state.core()?.setting(ENCODING))?;
+            rows.encode(state.core()?.setting(ENCODING))?;
             ManyRows::new(state.core()?, way, &query.text, rows, begins)
         })
     }
 
     /// Goes on with them. Says what to wait for before the next call: "room", the "answer" to an operation, or "all"
-    /// answers; or that all is "done", and how many rows were changed.
-    fn step(&self, py: Python<'_>, many: &ManyRows) -> PyResult<(&'static str, u64)> {
+    /// answers; or that all is "done", how many rows were changed, and the last statement's tag.
+    fn step(&self, py: Python<'_>, many: &ManyRows) -> PyResult<(&'static str, u64, Option<String>)> {
         let step = self.with(py, |state| Ok(many.step(state.core()?)))?;
         Ok(match step.map_err(|failed| failure(py, &failed))? {
-            Wait::Room => ("room", 0),
-            Wait::Answer(operation) => ("answer", operation),
-            Wait::All => ("all", 0),
-            Wait::Done(rows) => ("done", rows),
+            Wait::Room => ("room", 0, None),
+            Wait::Answer(operation) => ("answer", operation, None),
+            Wait::All => ("all", 0, None),
+            Wait::Done(rows, tag) => ("done", rows, tag),
         })
     }
 

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import onetrip
 import pytest
@@ -33,6 +34,15 @@ def connection(server: dict[str, object]) -> Iterator[onetrip.Connection]:
     connection = onetrip.connect(**server)
     yield connection
     connection.close()
+
+
+@pytest.fixture(scope="module")
+def both(server: dict[str, Any]) -> Iterator[tuple[onetrip.Connection, Any]]:
+    """A connection of onetrip, and one of psycopg."""
+    import psycopg
+
+    with onetrip.connect(**server, autocommit=True) as ours, psycopg.connect(**server, autocommit=True) as theirs:
+        yield ours, theirs
 
 
 @pytest.fixture(scope="session")

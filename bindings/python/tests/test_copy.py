@@ -73,7 +73,7 @@ def test_rows_are_the_same_on_both_ways(table: onetrip.Connection) -> None:
         assert list(copy.rows()) == [row, nothing]
     with cursor.copy("COPY kinds (i, t) TO STDOUT") as copy:
         assert (copy.read_row(), copy.read_row(), copy.read_row()) == (("1", ODD), (None, None), None)
-    with pytest.raises(ValueError, match="more columns"), cursor.copy("COPY kinds TO STDOUT") as copy:
+    with pytest.raises(onetrip.ProgrammingError, match="1 types were set"), cursor.copy("COPY kinds TO STDOUT") as copy:
         copy.set_types(["int4"])
         copy.read_row()
 
@@ -169,13 +169,13 @@ def test_what_does_not_belong_together_is_refused(table: onetrip.Connection) -> 
         copy.write("1\ta\n")
     with pytest.raises(onetrip.ProgrammingError, match="block"):
         cursor.copy(IN).write("1\ta\n")
-    with pytest.raises(onetrip.ProgrammingError, match="block"):
-        copy.read()
+    assert copy.read() == b"", "it has been read"
+    with pytest.raises(TypeError, match="once"), copy:
+        pass
     with pytest.raises(onetrip.DatabaseError), cursor.copy("SELECT 1") as copy:
         copy.write("x")
-    with pytest.raises(onetrip.ProgrammingError, match="no built-in type"), cursor.copy(OUT) as copy:
-        copy.set_types(["integer", "text"])
-        copy.read_row()
+    with pytest.raises(KeyError, match="nonesuch"), cursor.copy(OUT) as copy:
+        copy.set_types(["integer", "nonesuch"])
     table.rollback()
     with pytest.raises(onetrip.DatabaseError):
         table.execute(IN)

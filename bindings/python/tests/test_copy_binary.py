@@ -7,6 +7,7 @@ import asyncio
 import datetime as dt
 import decimal
 import io
+import struct
 import uuid
 from collections.abc import Iterator
 from typing import Any
@@ -108,6 +109,7 @@ def test_binary_is_the_same_value_as_the_servers_text(connection: onetrip.Connec
     assert cursor.description is not None
     oid = cursor.description[0].type_code
     connection.register_loader(oid, str)
+    cursor = connection.cursor()
     for form in ("text", "binary"):
         with cursor.copy(f"COPY one FROM STDIN (FORMAT {form})") as copy:
             copy.set_types(["int4", oid])
@@ -161,7 +163,7 @@ def test_what_has_no_binary_form_is_refused_in_words(connection: onetrip.Connect
         (["int4", "timestamptz"], (1, naive), "value 2: .* no timestamptz"),
         (["int4", "timestamptz"], (2**40, None), "value 1: .* no int4"),
         (["int4", "timestamptz"], ("x", None), "value 1: .* no int4"),
-        (["int4[]", "timestamptz"], ([[1, 2], [3]], None), "several lengths"),
+        (["int4[]", "timestamptz"], ([[1, 2], [3]], None), "inconsistent depths"),
         (["int4[]", "timestamptz"], ("{1,2}garbage", None), "value 1: "),
         (["text[]", "timestamptz"], ("{a,,b}", None), "value 1: "),
         (["float4", "timestamptz"], (1e300, None), "value 1: .* no float4"),
@@ -199,13 +201,9 @@ def test_what_has_no_binary_form_is_refused_in_words(connection: onetrip.Connect
     with cursor.copy("COPY two FROM STDIN (FORMAT binary)") as copy:
         copy.write(b"")
     assert cursor.rowcount == 0, "nothing is nothing"
-    with (
-        pytest.raises(onetrip.DataError, match="type point is not known"),
-        cursor.copy("COPY (SELECT point(1, 2)) TO STDOUT (FORMAT binary)") as copy,
-    ):
+    with cursor.copy("COPY (SELECT point(1, 2)) TO STDOUT (FORMAT binary)") as copy:
         copy.set_types(["point"])
-        copy.read_row()
-    connection.rollback()
+        assert copy.read_row() == (struct.pack("!dd", 1, 2),), "as in a cursor whose values come in binary"
     with (
         pytest.raises(onetrip.DataError, match="no int8"),
         cursor.copy("COPY (SELECT 1) TO STDOUT (FORMAT binary)") as copy,

@@ -17,10 +17,10 @@ from onetrip.types.enum import EnumInfo, register_enum
 from onetrip.types.hstore import register_hstore
 from onetrip.types.info import TypeInfo
 from onetrip.types.multirange import Int8Multirange, Multirange
-from onetrip.types.range import DateRange, Int4Range, Range
+from onetrip.types.range import DateRange, Int4Range, Int8Range, Range
 
 RANGES = [
-    Range(1, 5), Range(1, 2**40, "()"), Range(Decimal("1.5"), None, "(]"), Range(dt.date(2024, 1, 1), None),
+    Int4Range(1, 5), Int8Range(1, 2**40, "()"), Range(Decimal("1.5"), None, "(]"), Range(dt.date(2024, 1, 1), None),
     Range(dt.datetime(2024, 1, 1, 2, 3), dt.datetime(2024, 1, 2)),
     Range(None, dt.datetime(2024, 1, 1, tzinfo=dt.timezone.utc)),
     Int4Range(empty=True), Int4Range(None, None, "()"), DateRange(empty=True),

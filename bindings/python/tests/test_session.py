@@ -146,7 +146,7 @@ def test_results_of_a_script_can_be_gone_through(connection: onetrip.Connection)
     cursor = connection.execute("SELECT 1; SELECT 2; SELECT 3")
     assert [one.fetchall() for one in cursor.results()] == [[(1,)], [(2,)], [(3,)]]
     assert cursor.set_result(1).statusmessage == "SELECT 1"
-    assert cursor.set_result(-1).rownumber == 1
+    assert cursor.set_result(-1).fetchall() == [(3,)], "it is read from its beginning again"
     with pytest.raises(IndexError):
         cursor.set_result(3)
     cursor.execute("SELECT generate_series(1, 3)")

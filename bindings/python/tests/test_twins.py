@@ -17,11 +17,11 @@ from typing import Any
 
 import onetrip
 import pytest
-from onetrip import aio, connection, copying, cursor, lob, pipeline, pool, server_cursor, transaction
+from onetrip import aio, connection, connection_pool, copying, cursor, lob, pipeline, pool, server_cursor, transaction
 
 PACKAGE = Path(__file__).parents[1] / "onetrip"
 # What is made; the other files of the two are what waits.
-FILES = ("adding.py", "calls.py", "cursor.py", "lob.py", "server_cursor.py", "transaction.py")
+FILES = ("adding.py", "calls.py", "connection_pool.py", "cursor.py", "lob.py", "server_cursor.py", "transaction.py")
 # A line that blocking programs do not need, and one that only they do.
 AWAITING_ONLY = "# Awaiting only"
 BLOCKING_ONLY = "# Blocking only: "
@@ -34,9 +34,12 @@ WORDS = (
     (r"\basync (def|with|for)\b", r"\1"),
     (r"\b__a(enter|exit|iter|next)__", r"__\1__"),
     (r"\bStopAsyncIteration\b", "StopIteration"),
+    (r"\bimport AsyncIterator, Awaitable\b", "import Iterator"),
+    (r"\bAwaitable\[(\w+)\]", r"\1"),
+    (r"\basynccontextmanager\b", "contextmanager"),
     (r"\bAsync([A-Z]\w*)", r"\1"),
 )
-MODULES = (connection, copying, cursor, lob, pipeline, pool, server_cursor, transaction)
+MODULES = (connection, connection_pool, copying, cursor, lob, pipeline, pool, server_cursor, transaction)
 
 
 def blocking_of(name: str, source: str) -> str:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 import uuid
-from collections.abc import Iterator
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import onetrip
-import psycopg
 import pytest
 
 # Expressions of each type, of which psycopg makes a value under all settings.
@@ -71,13 +69,6 @@ VALUES: list[Any] = [
     [dt.date(2024, 1, 2), None], [dt.datetime(2024, 1, 2, 3, 4, 5)], [uuid.UUID(int=7)], [decimal.Decimal("1.5")],
     [dt.datetime(2024, 1, 2, tzinfo=dt.timezone.utc)], [dt.timedelta(seconds=1)], [[["deep"]]],
 ]  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def both(server: dict[str, Any]) -> Iterator[tuple[onetrip.Connection, psycopg.Connection[Any]]]:
-    """A connection of each package."""
-    with onetrip.connect(**server, autocommit=True) as ours, psycopg.connect(**server, autocommit=True) as theirs:
-        yield ours, theirs
 
 
 def shown(value: Any) -> Any:

@@ -31,7 +31,7 @@ pub use exchange::{
     EXCHANGE_BYTES_MAX, Exchange, Moment, Outcome, STATEMENT_BYTES_MAX, Statement, Steps, TransactionStatus,
     UnitKind,
 };
-pub use findings::{Code, Evidence, Finding, Mutes, Site, Spot};
+pub use findings::{Code, Evidence, Finding, Mutes, Site, Spot, Would};
 pub use gaps::{Cut, Gaps};
 pub use obstacle::Obstacle;
 pub use remedy::{Remedy, UnknownRemedy};

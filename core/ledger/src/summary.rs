@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::{Driver, Finding, Gaps, Remedy};
+use crate::{Driver, Finding, Gaps, Remedy, Would};
 
 /// Everything that a report says, counted from one trace or one live gateway.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -53,6 +53,8 @@ pub struct Summary {
     pub drivers: BTreeMap<Driver, u64>,
     /// Round trips that remedies took out of the run.
     pub removed: BTreeMap<Remedy, u64>,
+    /// Round trips that remedies would have taken out, at least; empty where they were on.
+    pub would: BTreeMap<Remedy, Would>,
     /// Answers from memory that were run for real as well.
     pub verified: u64,
     /// Those of them that differed: wrong answers.
@@ -93,6 +95,13 @@ impl Summary {
             (None, ..) if self.gaps.has_loss() => NoSession::Unreadable,
             (None, clients, _) => NoSession::Left { clients },
         })
+    }
+
+    /// Round trips that all remedies together would have taken out, at least.
+    pub fn would_remove(&self) -> Would {
+        let mut all = Would::default();
+        self.would.values().for_each(|would| all.add(*would));
+        all
     }
 
     /// Books that a statement may never end.

@@ -58,7 +58,7 @@ fn rows_that_are_not_of_the_question_are_malformed() {
         (v, &[Some("n"), None, None, Some("view"), Some("QUERY")]),
         (v, &[Some("z"), None, None, Some("20000"), Some("1")]),
         (Lookup::Database, &[Some("z"), Some("1"), None, None, None]),
-        (Lookup::Locks, &[Some("true"), Some("true"), None]),
+        (Lookup::Locks, &[Some("true"), Some("true"), Some("true"), Some("true"), None]),
     ];
     for row in bad {
         assert_eq!(take(&mut Survey::default(), row), Err(SurveyError::Malformed), "{row:?}");

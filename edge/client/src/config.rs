@@ -98,16 +98,15 @@ impl Config {
         match conninfo.extra.get_nonempty("pipelining") {
             None | Some("on") => {}
             Some("off") => limits.pipelining = false,
-            Some(_) => return Err(ConnectError::Value { keyword: "pipelining", expected: "on or off" }),
+            Some(other) => return Err(wrong_value("pipelining", "on or off", other)),
         }
         if let Some(count) = conninfo.extra.get_nonempty("statement_cache") {
-            let wrong =
-                |_| ConnectError::Value { keyword: "statement_cache", expected: "a number of statements" };
+            let wrong = |_| wrong_value("statement_cache", "a number of statements", count);
             limits.statements = count.parse().map_err(wrong)?;
         }
         if let Some(prefetch) = conninfo.extra.get_nonempty("lob_prefetch") {
             let expected = "-1, 0, a number of bytes or auto";
-            let wrong = |_| ConnectError::Value { keyword: "lob_prefetch", expected };
+            let wrong = |_| wrong_value("lob_prefetch", expected, prefetch);
             limits.prefetch = prefetch.parse().map_err(wrong)?;
         }
         Ok(Self { conninfo, limits, settings: Vec::new() })
@@ -122,8 +121,8 @@ impl Config {
             return Ok(TargetSession::Any);
         };
         let expected = "any, read-write, read-only, primary, standby or prefer-standby";
-        let wrong = ConnectError::Value { keyword: "target_session_attrs", expected };
-        TargetSession::ALL.into_iter().find(|kind| kind.as_str() == word).ok_or(wrong)
+        let wrong = || wrong_value("target_session_attrs", expected, word);
+        TargetSession::ALL.into_iter().find(|kind| kind.as_str() == word).ok_or_else(wrong)
     }
 
     /// Who logs in at a host.
@@ -159,13 +158,16 @@ impl Config {
                 None | Some("prefer") => ChannelBinding::Prefer,
                 Some("disable") => ChannelBinding::Disable,
                 Some("require") => ChannelBinding::Require,
-                Some(_) => {
-                    let expected = "disable, prefer or require";
-                    return Err(ConnectError::Value { keyword: "channel_binding", expected });
+                Some(other) => {
+                    return Err(wrong_value("channel_binding", "disable, prefer or require", other));
                 }
             },
         })
     }
+}
+
+fn wrong_value(keyword: &'static str, expected: &'static str, given: &str) -> ConnectError {
+    ConnectError::Value { keyword, expected, given: given.to_owned() }
 }
 
 fn version(word: Option<&str>, keyword: &'static str) -> Result<Option<ProtocolVersion>, ConnectError> {
@@ -173,7 +175,7 @@ fn version(word: Option<&str>, keyword: &'static str) -> Result<Option<ProtocolV
         None => Ok(None),
         Some("3.0") => Ok(Some(PROTOCOL_3_0)),
         Some("3.2" | "latest") => Ok(Some(PROTOCOL_3_2)),
-        Some(_) => Err(ConnectError::Value { keyword, expected: "3.0, 3.2 or latest" }),
+        Some(other) => Err(wrong_value(keyword, "3.0, 3.2 or latest", other)),
     }
 }
 

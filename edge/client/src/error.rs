@@ -335,12 +335,14 @@ pub enum ConnectError {
         wanted: &'static str,
     },
     /// A setting has a value that does not exist.
-    #[error("{keyword} has to be {expected}")]
+    #[error("{keyword} has to be {expected}, not {given:?}")]
     Value {
         /// The keyword.
         keyword: &'static str,
         /// What it may be.
         expected: &'static str,
+        /// What it is.
+        given: String,
     },
 }
 

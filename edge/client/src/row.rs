@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use onetrip_wire::Reader;
@@ -23,23 +24,34 @@ pub struct Column {
     pub attribute: i16,
 }
 
-/// The columns of a result; none for a statement that returns no rows.
+/// The columns of a result; none for a statement that returns no rows, and for a `SELECT` of nothing.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Columns {
     list: Arc<[Column]>,
+    /// Whether they are those of a result, of which there may be none.
+    is_result: bool,
 }
 
 impl Columns {
-    pub(crate) fn of(description: &RowDescription<'_>) -> Self {
-        let column = |column: onetrip_wire::pg::Column<'_>| Column {
-            name: String::from_utf8_lossy(column.name).into(),
+    /// `decoded` makes UTF-8 of names.
+    pub(crate) fn of<'a>(
+        description: &RowDescription<'a>,
+        decoded: impl Fn(&'a [u8]) -> Cow<'a, [u8]>,
+    ) -> Self {
+        let column = |column: onetrip_wire::pg::Column<'a>| Column {
+            name: String::from_utf8_lossy(&decoded(column.name)).into(),
             ty: type_of(column.type_oid),
             type_modifier: column.type_modifier,
             type_len: column.type_len,
             table: column.table,
             attribute: column.attribute,
         };
-        Self { list: description.columns().map(column).collect() }
+        Self { list: description.columns().map(column).collect(), is_result: true }
+    }
+
+    /// Whether the statement returns rows, though they may have no columns.
+    pub fn is_result(&self) -> bool {
+        self.is_result
     }
 
     /// The position of the first column with this name.
@@ -207,6 +219,36 @@ impl ResultSet {
     /// Whether all values are ASCII.
     pub fn is_ascii(&self) -> bool {
         self.rows().all(|row| row.values().flatten().all(<[u8]>::is_ascii))
+    }
+
+    /// Replaces values: `converted` says by what, and leaves a value as it is by `None`.
+    ///
+    /// # Errors
+    /// What `converted` fails with; the rows stay as they were.
+    pub fn convert<E>(
+        &mut self,
+        mut converted: impl FnMut(&Column, Format, &[u8]) -> Result<Option<Vec<u8>>, E>,
+    ) -> Result<(), E> {
+        let mut made = Self::new(self.columns.clone(), self.format);
+        let mut body = Vec::new();
+        for row in self.rows() {
+            body.clear();
+            body.extend_from_slice(row.body().get(..2).unwrap_or_default());
+            let described = self.columns.iter().map(Some).chain(std::iter::repeat(None));
+            for (value, column) in row.values().zip(described) {
+                let Some(value) = value else {
+                    body.extend_from_slice(&NULL);
+                    continue;
+                };
+                let replaced = column.map_or(Ok(None), |column| converted(column, self.format, value))?;
+                let value = replaced.as_deref().unwrap_or(value);
+                body.extend_from_slice(&(value.len() as u32).to_be_bytes());
+                body.extend_from_slice(value);
+            }
+            made.push(&body);
+        }
+        *self = made;
+        Ok(())
     }
 
     /// Memory that the rows take, in bytes.

@@ -4,6 +4,7 @@ mod common;
 
 use common::Server;
 use onetrip_client::blocking::Client;
+use onetrip_client::core::{Codec, Request};
 use onetrip_client::{Config, Error, OnError, Outcome, Retry, Usage};
 
 fn client() -> Client {
@@ -46,6 +47,44 @@ fn an_error_leaves_the_connection_usable() {
     assert_eq!(client.execute("SELECT $1::int", &[&"7"]).unwrap(), 1);
     let error = client.execute("SELECT $1::int", &[]).unwrap_err();
     assert_eq!(error.sqlstate(), Some("08P01"), "{error}");
+}
+
+#[test]
+fn a_select_of_nothing_has_rows_without_columns() {
+    let mut client = client();
+    let nothing = client.run(&Request::new("SELECT FROM generate_series(1, 2)", &[]), false).unwrap();
+    let rows = nothing.rows.expect("it returns rows");
+    assert_eq!((rows.columns().len(), rows.len()), (0, 2));
+    assert!(client.run(&Request::new("SET lock_timeout TO 0", &[]), false).unwrap().rows.is_none());
+}
+
+#[test]
+fn statements_and_messages_are_converted_by_the_callers_codec() {
+    // A byte of LATIN1 is the number of its character.
+    fn encode(_: &str, text: &str) -> Option<Vec<u8>> {
+        text.chars().map(|sign| u8::try_from(u32::from(sign)).ok()).collect()
+    }
+    fn decode(_: &str, said: &[u8]) -> Option<String> {
+        Some(said.iter().copied().map(char::from).collect())
+    }
+    let mut client = client();
+    client.set_codec(Codec { encode, decode });
+    client.execute("SET client_encoding TO latin1", &[]).unwrap();
+    let done = client.run(&Request::new("SELECT 'ä'::text AS \"ö\", 1, NULL", &[]), false).unwrap();
+    let mut rows = done.rows.expect("it returns rows");
+    assert_eq!(&*rows.columns()[0].name, "ö");
+    rows.convert(|_, _, value| {
+        let is_other = !value.is_ascii();
+        Ok::<_, Error>(decode("LATIN1", value).filter(|_| is_other).map(String::into_bytes))
+    })
+    .unwrap();
+    let row = rows.rows().next().expect("one row");
+    assert_eq!((row.get::<&str>(0).unwrap(), row.get::<i32>(1).unwrap()), ("ä", 1));
+    assert_eq!(row.get::<Option<&str>>(2).unwrap(), None);
+    let done = client.run_script("SELECT 'ä' = chr(228)", false).unwrap().remove(0);
+    assert_eq!(done.rows.expect("rows").rows().next().unwrap().value(0).unwrap(), Some(&b"t"[..]));
+    let error = client.execute("SELECT * FROM \"ü\"", &[]).unwrap_err();
+    assert!(error.server().unwrap().message().contains('ü'), "{error}");
 }
 
 #[test]

@@ -6,9 +6,9 @@
 //! idle (`DoingCommandRead` in `postgres.c`).
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Waker};
+use std::task::Waker;
 use std::time::Duration;
 
 use onetrip_session::BackendKey;
@@ -17,10 +17,8 @@ use tokio::sync::Notify;
 use crate::dial::Upstream;
 use crate::notice::{Kind, Peer, notice};
 
-/// Turns of a session's task that surely show it what its socket held: in the first the runtime may not have looked yet.
-const TURNS: u8 = 2;
-/// Longest wait for them.
-const TURN_MAX: Duration = Duration::from_secs(1);
+/// Longest wait until a session has looked at what its sockets hold.
+const LOOK_MAX: Duration = Duration::from_secs(1);
 
 /// Longest wait of a cancel for something that was answered before it ran: a server that takes longer is lost.
 const EARLY_MAX: Duration = Duration::from_secs(30);
@@ -39,27 +37,27 @@ pub(crate) struct Cancels {
 pub(crate) struct Target {
     key: BackendKey,
     upstream: Upstream,
-    state: Mutex<State>,
-    /// Turns of the session's task that a cancel request waits for.
-    turns: AtomicU8,
-    turned: Notify,
+    /// [`WAITING`], [`EARLY`], [`LOST`], and how many requests are on their way, in steps of [`ON_ITS_WAY`]. One number, so
+    /// that a request sets out only for what is still waited for.
+    state: AtomicU64,
+    /// Looks at the session's sockets that were asked for so far, and those that were taken.
+    looks_asked: AtomicU64,
+    looks_taken: AtomicU64,
+    looked: Notify,
     /// Whether a cancel would hit what the client waits for has changed.
     changed: Notify,
+    /// Has the session look at its sockets.
+    session: Waker,
 }
 
-#[derive(Debug, Default)]
-struct State {
-    /// The client waits for an answer.
-    is_waiting: bool,
-    /// What runs now was answered before it ran: a cancel meant for what is behind it waits.
-    is_early: bool,
-    /// Cancel requests on their way.
-    on_their_way: u32,
-    /// A cancel was sent and nobody knows whether it has arrived.
-    lost: bool,
-    /// The session's task.
-    waker: Option<Waker>,
-}
+/// The client waits for an answer.
+const WAITING: u64 = 1;
+/// What runs now was answered before it ran: a cancel meant for what is behind it waits.
+const EARLY: u64 = 2;
+/// A cancel was sent and nobody knows whether it has arrived.
+const LOST: u64 = 4;
+/// One more request is on its way.
+const ON_ITS_WAY: u64 = 8;
 
 /// Whether the next unit may go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,22 +70,23 @@ pub(crate) enum Gate {
 }
 
 impl Cancels {
-    /// Lets a session be cancelled by `shown`.
+    /// Lets a session be cancelled by `shown`; `session` has it look at its sockets.
     pub(crate) fn add(
         &self,
         shown: Shown,
         key: BackendKey,
         upstream: Upstream,
-        cx: &Context<'_>,
+        session: Waker,
     ) -> Arc<Target> {
-        let state = Mutex::new(State { waker: Some(cx.waker().clone()), ..State::default() });
         let target = Arc::new(Target {
             key,
             upstream,
-            state,
-            turns: AtomicU8::new(0),
-            turned: Notify::new(),
+            state: AtomicU64::new(0),
+            looks_asked: AtomicU64::new(0),
+            looks_taken: AtomicU64::new(0),
+            looked: Notify::new(),
             changed: Notify::new(),
+            session,
         });
         lock(&self.sessions).insert(shown, Arc::clone(&target));
         target
@@ -101,7 +100,7 @@ impl Cancels {
     /// client waits for nothing, is dropped; what the client sent before it asked is seen first.
     pub(crate) async fn carry(&self, shown: Shown, peer: Peer) {
         let Some(target) = lock(&self.sessions).get(&shown).map(Arc::clone) else { return };
-        target.await_turn().await;
+        target.await_look().await;
         if !target.await_its_turn().await {
             return;
         }
@@ -124,45 +123,42 @@ struct OnItsWay<'t> {
 
 impl Drop for OnItsWay<'_> {
     fn drop(&mut self) {
-        let mut state = lock(&self.target.state);
-        state.on_their_way -= 1;
-        state.lost |= self.may_be_lost;
-        state.wake();
-    }
-}
-
-impl State {
-    fn wake(&self) {
-        if let Some(waker) = &self.waker {
-            waker.wake_by_ref();
-        }
+        let lost = if self.may_be_lost { LOST } else { 0 };
+        // It cannot fail, since there is always something to store.
+        let _ = self.target.update(|state| Some((state - ON_ITS_WAY) | lost));
+        self.target.session.wake_by_ref();
     }
 }
 
 impl Target {
-    /// Lets the session's task read what its client has sent: a statement may have arrived and not been seen.
-    async fn await_turn(&self) {
-        let mut turned = std::pin::pin!(self.turned.notified());
-        turned.as_mut().enable();
-        self.turns.store(TURNS, Ordering::Release);
-        lock(&self.state).wake();
-        // A task that is busy for so long has long seen what came before.
-        let _ = tokio::time::timeout(TURN_MAX, turned).await;
+    /// Lets the session read what its client has sent: a statement may have arrived and not been seen.
+    async fn await_look(&self) {
+        let mine = self.looks_asked.fetch_add(1, Ordering::SeqCst) + 1;
+        self.session.wake_by_ref();
+        let taken = async {
+            loop {
+                let mut looked = std::pin::pin!(self.looked.notified());
+                looked.as_mut().enable();
+                if self.looks_taken.load(Ordering::SeqCst) >= mine {
+                    return;
+                }
+                looked.await;
+            }
+        };
+        // A session that is busy for so long has long seen what came before.
+        let _ = tokio::time::timeout(LOOK_MAX, taken).await;
     }
 
-    /// The session's task had a turn.
-    pub(crate) fn turn_taken(&self, cx: &Context<'_>) {
-        match self.turns.load(Ordering::Acquire) {
-            0 => {}
-            1 => {
-                self.turns.store(0, Ordering::Release);
-                self.turned.notify_waiters();
-            }
-            more => {
-                self.turns.store(more - 1, Ordering::Release);
-                cx.waker().wake_by_ref();
-            }
-        }
+    /// The looks that are asked for, if some are. To be asked for before the sockets are looked at.
+    pub(crate) fn look_asked(&self) -> Option<u64> {
+        let asked = self.looks_asked.load(Ordering::SeqCst);
+        (asked != self.looks_taken.load(Ordering::Relaxed)).then_some(asked)
+    }
+
+    /// Everything was read that was there when so many looks were asked for.
+    pub(crate) fn look_taken(&self, looks: u64) {
+        self.looks_taken.store(looks, Ordering::SeqCst);
+        self.looked.notify_waiters();
     }
 
     /// Waits while a cancel would hit what was answered before it ran. Returns whether there is something to cancel,
@@ -172,15 +168,12 @@ impl Target {
         loop {
             let mut changed = std::pin::pin!(self.changed.notified());
             changed.as_mut().enable();
-            {
-                let mut state = lock(&self.state);
-                if !state.is_waiting {
-                    return false;
-                }
-                if !state.is_early {
-                    state.on_their_way += 1; // until `OnItsWay` is dropped
-                    return true;
-                }
+            // Until `OnItsWay` is dropped.
+            let set_out = |state| (state & (WAITING | EARLY) == WAITING).then_some(state + ON_ITS_WAY);
+            match self.update(set_out) {
+                Ok(_) => return true,
+                Err(state) if state & WAITING == 0 => return false,
+                Err(_) => {}
             }
             if tokio::time::timeout_at(deadline, changed).await.is_err() {
                 return false;
@@ -190,25 +183,28 @@ impl Target {
 
     /// Notes whether the client waits for an answer, and whether a cancel would hit that.
     pub(crate) fn set_waiting(&self, is_waiting: bool, may_cancel: bool) {
-        let mut state = lock(&self.state);
-        state.is_waiting = is_waiting;
-        if state.is_early == may_cancel {
-            state.is_early = !may_cancel;
+        let now = if is_waiting { WAITING } else { 0 } | if may_cancel { 0 } else { EARLY };
+        let before = self.update(|state| Some((state & !(WAITING | EARLY)) | now));
+        if before.is_ok_and(|before| (before ^ now) & EARLY != 0) {
             self.changed.notify_waiters();
         }
     }
 
-    /// Whether the next unit may go; if it is held, the task is woken when that changes.
-    pub(crate) fn gate(&self, cx: &Context<'_>) -> Gate {
-        let mut state = lock(&self.state);
-        if state.lost {
+    /// Whether the next unit may go; if it is held, the session is woken when that changes.
+    pub(crate) fn gate(&self) -> Gate {
+        let state = self.state.load(Ordering::SeqCst);
+        if state & LOST != 0 {
             Gate::Lost
-        } else if state.on_their_way > 0 {
-            state.waker = Some(cx.waker().clone());
+        } else if state >= ON_ITS_WAY {
             Gate::Held
         } else {
             Gate::Open
         }
+    }
+
+    /// Changes the state at once; returns what it was.
+    fn update(&self, change: impl Fn(u64) -> Option<u64>) -> Result<u64, u64> {
+        self.state.fetch_update(Ordering::SeqCst, Ordering::SeqCst, change)
     }
 }
 
@@ -220,7 +216,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use std::net::TcpListener;
-    use std::task::Waker;
 
     use onetrip_target::address::Address;
     use onetrip_target::{Conninfo, Environment, Host};
@@ -240,27 +235,28 @@ mod tests {
             Address::Tcp(address),
         );
         let cancels = Cancels::default();
-        let cx = Context::from_waker(Waker::noop());
         let key = BackendKey { process_id: 7, key: (*b"keys").into() };
         let shown = (7, *b"mine");
-        let target = cancels.add(shown, key, upstream, &cx);
+        let target = cancels.add(shown, key, upstream, Waker::noop().clone());
         target.set_waiting(true, true);
         let peer = Peer { number: 1, address: None };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let carried = tokio::time::timeout(Duration::from_secs(3), cancels.carry(shown, peer));
-            let task = async {
+            let session = async {
                 loop {
-                    target.turn_taken(&cx);
+                    if let Some(looks) = target.look_asked() {
+                        target.look_taken(looks);
+                    }
                     tokio::time::sleep(Duration::from_millis(5)).await;
-                    if target.gate(&cx) == Gate::Held {
+                    if target.gate() == Gate::Held {
                         return;
                     }
                 }
             };
-            let (carried, ()) = tokio::join!(carried, task);
+            let (carried, ()) = tokio::join!(carried, session);
             assert!(carried.is_err(), "the server never answers");
         });
-        assert_eq!(target.gate(&cx), Gate::Lost, "the request may still arrive");
+        assert_eq!(target.gate(), Gate::Lost, "the request may still arrive");
     }
 }

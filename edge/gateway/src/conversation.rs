@@ -1,12 +1,14 @@
 //! What a connection asks of the session that it moves bytes for, whichever protocol that is of.
 
+use std::fmt;
+
 use onetrip_ledger::{Moment, StreamEncoder};
 use onetrip_session::{BackendKey, MysqlSession, Session, SessionError, Verdict};
 
 use crate::notice::Kind;
 
 /// A session of a protocol. What is not said here of a method is said of those of [`Session`].
-pub(crate) trait Conversation {
+pub(crate) trait Conversation: fmt::Debug + Send + 'static {
     /// Decides about bytes of the client's.
     fn handle_client(&mut self, now: Moment, input: &[u8]) -> Result<Verdict, SessionError>;
     /// Decides about bytes of the server's.

@@ -17,8 +17,9 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 
 use crate::GatewayError;
+use crate::channel::HandshakeError;
 use crate::error::descriptors_hint;
-use crate::leg::{HandshakeError, Leg};
+use crate::leg::Leg;
 use crate::links::{LinkOutcome, Links};
 use crate::socket::Socket;
 

@@ -1,9 +1,6 @@
-use std::cell::Cell;
-use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::thread::{self, JoinHandle};
@@ -12,37 +9,26 @@ use std::time::{Duration, Instant};
 use onetrip_ledger::trace::{TRACE_STREAM, TraceHeader};
 use onetrip_ledger::{Analyzer, Moment, StreamEncoder, ValueHasher};
 use onetrip_link::LinkSpec;
-use onetrip_session::{Common, IsolationLevel, LobPolicy, Remedies, SessionError, Texts, Verify};
+use onetrip_session::{Common, IsolationLevel, LobPolicy, Remedies, Texts, Verify};
 use onetrip_target::Conninfo;
 use onetrip_target::tls::TlsAcceptor;
-use tokio::net::{TcpListener, UnixListener};
-use tokio::runtime::{Builder, Runtime};
-use tokio::sync::{Notify, mpsc, watch};
-use tokio::task::LocalSet;
+use tokio::sync::watch;
 
 use crate::GatewayError;
 use crate::address::ListenAddress;
 use crate::cancel::Cancels;
-use crate::connection::serve;
 use crate::dial::Dialer;
-use crate::error::{descriptors_hint, with_causes};
+use crate::door::{Door, Listening};
+use crate::engine::Engine;
 use crate::links::LinkOutcome;
-use crate::notice::{Kind, Peer, notice, tell_left_out};
-use crate::opening::Client;
+use crate::notice::tell_left_out;
 use crate::recorder::{Recorded, Recorder, RecorderThread};
-use crate::socket::{CLIENT_KEEPALIVES, Socket};
 use crate::spin::SpinLimit;
 
-/// Accepted connections that wait for a thread to take them.
-const ACCEPTED_MAX: usize = 128;
 /// How long connections may take to say their last words.
-const LAST_WORDS_MAX: Duration = Duration::from_secs(2);
+pub(crate) const LAST_WORDS_MAX: Duration = Duration::from_secs(2);
 /// How long the trace's file may take nothing before it is left as it is.
 const TRACE_PATIENCE: Duration = Duration::from_secs(2);
-/// Threads that look up names, for each worker.
-const LOOKUPS_MAX: usize = 16;
-/// Pause after a failed accept, such as one for want of file descriptors.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// What a gateway is told.
 #[derive(Debug, Clone)]
@@ -64,7 +50,7 @@ pub struct GatewayConfig {
     /// Names of the program that is run behind the gateway and of its first arguments, empty where there is none; they
     /// go into the trace, so they must hold no secrets.
     pub command: String,
-    /// Threads that move bytes; `None` for one per core.
+    /// Threads that move bytes, at most: more than one only where one is busy. `None` for one per core.
     pub threads: Option<usize>,
     /// What may answer before the database.
     pub remedies: Remedies,
@@ -120,7 +106,8 @@ pub struct Gateway {
     /// The socket's file, and its place in the file system: only that is removed.
     file: Option<(PathBuf, (u64, u64))>,
     stop: watch::Sender<Stop>,
-    threads: Vec<JoinHandle<()>>,
+    engine: Arc<Engine>,
+    doors: Vec<JoinHandle<()>>,
     recorder: RecorderThread,
     command: String,
 }
@@ -187,10 +174,10 @@ pub(crate) struct Shared {
     pub(crate) spin: SpinLimit,
     pub(crate) cancels: Cancels,
     dialer: RwLock<Arc<Dialer>>,
-    accepted: AtomicU64,
+    pub(crate) accepted: AtomicU64,
     /// Connections that are open.
     open: AtomicU64,
-    next_number: AtomicU32,
+    pub(crate) next_number: AtomicU32,
 }
 
 impl Shared {
@@ -201,7 +188,17 @@ impl Shared {
 
     /// The time on the trace's clock.
     pub(crate) fn now(&self) -> Moment {
-        Moment(self.started.elapsed().as_nanos() as u64)
+        self.moment(Instant::now())
+    }
+
+    /// A time on the trace's clock.
+    pub(crate) fn moment(&self, at: Instant) -> Moment {
+        Moment(at.saturating_duration_since(self.started).as_nanos() as u64)
+    }
+
+    /// When it is so late on the trace's clock; `None` where that is never.
+    pub(crate) fn instant(&self, at: Moment) -> Option<Instant> {
+        self.started.checked_add(Duration::from_nanos(at.0))
     }
 }
 
@@ -235,30 +232,25 @@ impl Gateway {
             open: AtomicU64::new(0),
             next_number: AtomicU32::new(1),
         });
-        let runtime = runtime()?;
-        let (listener, address) = Listener::bind(&config.listen, &runtime)?;
+        let (listening, address) = Listening::bind(&config.listen)?;
         let file = match &address {
             ListenAddress::Unix(path) => place_of(path).map(|place| (path.clone(), place)),
             ListenAddress::Tcp(_) => None,
         };
-        let also = config.also_listen.map(also_listen).transpose()?;
+        let also = config.also_listen.map(Listening::bind_unix).transpose()?;
         let trace = config.trace.as_deref().map(|path| (path, TraceHeader::now(config.keep_values)));
         let recorder = RecorderThread::start(trace, origin.take_block())?;
+        let engine = Arc::new(Engine::start(workers, Arc::clone(&shared), recorder.recorder())?);
         let (stop, stopped) = watch::channel(Stop::No);
-        let mut threads = Vec::new();
-        let mut senders = Vec::new();
-        for _ in 0..workers {
-            let (sender, receiver) = mpsc::channel(ACCEPTED_MAX);
-            senders.push(sender);
-            let worker = Worker { shared: Arc::clone(&shared), recorder: recorder.recorder() };
-            threads.push(worker.start(receiver, stopped.clone())?);
-        }
-        for (listener, runtime) in also.into_iter().chain([(listener, runtime)]) {
-            let (senders, accepting, stopped) = (senders.clone(), Arc::clone(&shared), stopped.clone());
-            let accept = move || runtime.block_on(accept(listener, senders, accepting, stopped));
-            threads.push(spawn("onetrip-accept", accept)?);
-        }
-        Ok(Self { address, shared, file, stop, threads, recorder, command: config.command })
+        let door = Door {
+            shared: Arc::clone(&shared),
+            recorder: recorder.recorder(),
+            engine: Arc::clone(&engine),
+            stop: stopped,
+        };
+        let all = also.into_iter().chain([listening]);
+        let doors = all.map(|listening| door.clone().open(listening)).collect::<Result<_, _>>()?;
+        Ok(Self { address, shared, file, stop, engine, doors, recorder, command: config.command })
     }
 
     /// Where it listens, with the port that it got.
@@ -297,6 +289,7 @@ impl Gateway {
     pub fn drain(&self) {
         // Without receivers there is nobody left to stop.
         let _ = self.stop.send(Stop::Draining);
+        self.engine.stop(Stop::Draining);
         self.remove_socket();
     }
 
@@ -308,12 +301,15 @@ impl Gateway {
     /// The same; a trace whose file takes nothing for so long is left as it is.
     pub fn stop_within(self, trace_patience: Duration) -> Outcome {
         let _ = self.stop.send(Stop::Now);
+        self.engine.stop(Stop::Now);
         self.remove_socket();
-        for thread in self.threads {
-            if let Err(panic) = thread.join() {
+        for door in self.doors {
+            if let Err(panic) = door.join() {
                 std::panic::resume_unwind(panic);
             }
         }
+        self.engine.finish();
+        drop(self.engine);
         let Recorded { analyzer, trace_error } = self.recorder.finish(trace_patience);
         let links = self.shared.dialer().stop_links();
         tell_left_out();
@@ -336,214 +332,20 @@ fn place_of(path: &Path) -> Option<(u64, u64)> {
     path.symlink_metadata().ok().map(|found| (found.dev(), found.ino()))
 }
 
-/// A thread that serves connections.
-struct Worker {
-    shared: Arc<Shared>,
-    recorder: Recorder,
-}
-
-impl Worker {
-    fn start(
-        self,
-        mut accepted: mpsc::Receiver<Accepted>,
-        mut stopped: watch::Receiver<Stop>,
-    ) -> Result<JoinHandle<()>, GatewayError> {
-        let runtime = runtime()?;
-        spawn("onetrip-worker", move || {
-            let tasks = LocalSet::new();
-            let live = Rc::new(Live::default());
-            let stops = stopped.clone();
-            let serving = async {
-                while let Some(accepted) = accepted.recv().await {
-                    self.serve(accepted, stops.clone(), &live);
-                }
-                live.all_gone().await;
-            };
-            tasks.block_on(&runtime, async {
-                tokio::select! {
-                    () = serving => return,
-                    _ = stopped.wait_for(|stop| *stop == Stop::Now) => {}
-                }
-                // Those that are slow to take their last words go without.
-                let _ = tokio::time::timeout(LAST_WORDS_MAX, live.all_gone()).await;
-            });
-            // Dropping the tasks ends their books.
-            drop(tasks);
-        })
-    }
-
-    fn serve(&self, accepted: Accepted, stop: watch::Receiver<Stop>, live: &Rc<Live>) {
-        let number = self.shared.next_number.fetch_add(1, Ordering::Relaxed);
-        let (shared, recorder) = (Arc::clone(&self.shared), self.recorder.clone());
-        let peer = Peer { number, address: accepted.peer };
-        let alive = Alive::new(Rc::clone(live), Arc::clone(&self.shared));
-        tokio::task::spawn_local(async move {
-            let _alive = alive;
-            let socket = match accepted.into_socket() {
-                Ok(socket) => socket,
-                Err(error) => {
-                    return notice(Kind::Accept, Some(peer), &format!("the client was lost: {error}"));
-                }
-            };
-            match serve(Client { socket, peer }, shared, recorder, stop).await {
-                // A client that vanishes is its own affair.
-                Ok(()) | Err(GatewayError::Socket { side: "client", .. }) => {}
-                Err(error) => notice(kind_of(&error), Some(peer), &with_causes(&error)),
-            }
-        });
-    }
-}
-
-/// Tasks of a worker that have not ended.
-#[derive(Debug, Default)]
-struct Live {
-    count: Cell<usize>,
-    one_gone: Notify,
-}
-
-impl Live {
-    async fn all_gone(&self) {
-        while self.count.get() > 0 {
-            self.one_gone.notified().await;
-        }
-    }
-}
-
-/// One of them.
-struct Alive {
-    live: Rc<Live>,
-    shared: Arc<Shared>,
-}
+/// A connection that is open, as long as this lives.
+#[derive(Debug)]
+pub(crate) struct Alive(Arc<Shared>);
 
 impl Alive {
-    fn new(live: Rc<Live>, shared: Arc<Shared>) -> Self {
-        live.count.set(live.count.get() + 1);
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
         shared.open.fetch_add(1, Ordering::Relaxed);
-        Self { live, shared }
+        Self(shared)
     }
 }
 
 impl Drop for Alive {
     fn drop(&mut self) {
-        self.live.count.set(self.live.count.get() - 1);
-        self.shared.open.fetch_sub(1, Ordering::Relaxed);
-        self.live.one_gone.notify_one();
-    }
-}
-
-/// What a connection's end is about.
-fn kind_of(error: &GatewayError) -> Kind {
-    match error {
-        GatewayError::Session(SessionError::Client(_) | SessionError::BindingMissed)
-        | GatewayError::ClientTls { .. }
-        | GatewayError::NoProtocol
-        | GatewayError::NoTls => Kind::Client,
-        GatewayError::Dial(_) | GatewayError::Descriptors { .. } | GatewayError::Tls(_) => Kind::Dial,
-        _ => Kind::Server,
-    }
-}
-
-/// A listening socket of either kind.
-enum Listener {
-    Tcp(TcpListener),
-    Unix(UnixListener),
-}
-
-/// A connection that no runtime has yet.
-struct Accepted {
-    stream: AcceptedStream,
-    /// Where the client is; `None` on a Unix socket.
-    peer: Option<SocketAddr>,
-}
-
-enum AcceptedStream {
-    Tcp(std::net::TcpStream),
-    Unix(std::os::unix::net::UnixStream),
-}
-
-impl Listener {
-    fn bind(address: &ListenAddress, runtime: &Runtime) -> Result<(Self, ListenAddress), GatewayError> {
-        let _context = runtime.enter();
-        let failed = |source| GatewayError::Listen { address: address.to_string(), source };
-        match address {
-            ListenAddress::Tcp(at) => {
-                let listener = std::net::TcpListener::bind(at).map_err(failed)?;
-                listener.set_nonblocking(true).map_err(failed)?;
-                let bound = listener.local_addr().map_err(failed)?;
-                Ok((Self::Tcp(TcpListener::from_std(listener).map_err(failed)?), ListenAddress::Tcp(bound)))
-            }
-            ListenAddress::Unix(path) => {
-                remove_stale(path).map_err(failed)?;
-                let listener = UnixListener::bind(path).map_err(failed)?;
-                Ok((Self::Unix(listener), address.clone()))
-            }
-        }
-    }
-
-    async fn accept(&self) -> io::Result<Accepted> {
-        match self {
-            Self::Tcp(listener) => {
-                let (stream, peer) = listener.accept().await?;
-                Ok(Accepted { stream: AcceptedStream::Tcp(stream.into_std()?), peer: Some(peer) })
-            }
-            Self::Unix(listener) => {
-                let (stream, _) = listener.accept().await?;
-                Ok(Accepted { stream: AcceptedStream::Unix(stream.into_std()?), peer: None })
-            }
-        }
-    }
-}
-
-impl Accepted {
-    fn into_socket(self) -> io::Result<Socket> {
-        let socket = match self.stream {
-            AcceptedStream::Tcp(stream) => tokio::net::TcpStream::from_std(stream).map(Socket::from),
-            AcceptedStream::Unix(stream) => tokio::net::UnixStream::from_std(stream).map(Socket::from),
-        };
-        socket.inspect(|socket| socket.watch(&CLIENT_KEEPALIVES))
-    }
-}
-
-/// Removes a socket that nobody listens at any more, and nothing else.
-fn remove_stale(path: &Path) -> io::Result<()> {
-    let Ok(found) = path.symlink_metadata() else { return Ok(()) };
-    if !found.file_type().is_socket() {
-        let what = "a file that is no socket is there, and it is not removed: choose another path";
-        return Err(io::Error::new(io::ErrorKind::AlreadyExists, what));
-    }
-    let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
-    if std::os::unix::net::UnixStream::connect(path).is_err_and(refused) {
-        // If it cannot be removed, listening fails and says so.
-        let _ = std::fs::remove_file(path);
-    }
-    Ok(())
-}
-
-/// Hands connections to the workers in turn.
-async fn accept(
-    listener: Listener,
-    workers: Vec<mpsc::Sender<Accepted>>,
-    shared: Arc<Shared>,
-    mut stopped: watch::Receiver<Stop>,
-) {
-    for worker in workers.iter().cycle() {
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
-            _ = stopped.wait_for(|stop| *stop != Stop::No) => return,
-        };
-        match accepted {
-            Ok(accepted) => {
-                shared.accepted.fetch_add(1, Ordering::Relaxed);
-                if worker.send(accepted).await.is_err() {
-                    return;
-                }
-            }
-            Err(error) => {
-                let hint = descriptors_hint(&error).map_or(String::new(), |hint| format!(". {hint}"));
-                notice(Kind::Accept, None, &format!("cannot accept a connection: {error}{hint}"));
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-            }
-        }
+        self.0.open.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -554,20 +356,6 @@ fn origin(upstream: &Conninfo, settle: Duration, command: &str) -> StreamEncoder
     let address = upstream.address();
     origin.origin(program.as_bytes(), address.as_bytes(), settle.as_nanos() as u64, command.as_bytes());
     origin
-}
-
-/// A second listener, with the runtime that its socket belongs to.
-fn also_listen(path: PathBuf) -> Result<(Listener, Runtime), GatewayError> {
-    let runtime = runtime()?;
-    let (listener, _) = Listener::bind(&ListenAddress::Unix(path), &runtime)?;
-    Ok((listener, runtime))
-}
-
-/// A runtime of one thread that looks at its sockets at every turn, so that a spinning task sees what comes.
-fn runtime() -> Result<Runtime, GatewayError> {
-    let mut builder = Builder::new_current_thread();
-    builder.enable_all().event_interval(1).max_blocking_threads(LOOKUPS_MAX);
-    builder.build().map_err(GatewayError::Start)
 }
 
 pub(crate) fn spawn<T: Send + 'static>(

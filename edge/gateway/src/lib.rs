@@ -2,7 +2,7 @@
 //! [`onetrip_session::MysqlSession`], which only watches.
 //!
 //! ```text
-//!  client --> [leg: plain or TLS]  session  [leg: plain or TLS] --> database
+//!  client --> [leg: plain or TLS]  session  [leg: plain or TLS] --> database        opened by the door, served by the engine
 //!                              |
 //!                     blocks of records --> recorder thread --> trace file and analyzer
 //! ```
@@ -14,9 +14,11 @@
 mod address;
 mod buffer;
 mod cancel;
-mod connection;
+mod channel;
 mod conversation;
 mod dial;
+mod door;
+mod engine;
 mod error;
 mod gateway;
 mod leg;

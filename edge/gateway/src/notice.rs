@@ -6,7 +6,10 @@ use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use onetrip_session::SessionError;
 use onetrip_wire::calendar;
+
+use crate::error::{GatewayError, with_causes};
 
 /// Lines of one kind that are printed in a period: a broken network, or a port scan, must not fill a disk, nor hide
 /// what is of another kind.
@@ -71,6 +74,27 @@ pub(crate) fn tell_left_out() {
     if left_out > 0 {
         let text = format!("{left_out} more lines like the last ones of their kind were not printed");
         let _ = io::stderr().write_all(line(SystemTime::now(), None, &text, 0).as_bytes());
+    }
+}
+
+/// Tells why a connection ended.
+pub(crate) fn tell_end(peer: Peer, end: &Result<(), GatewayError>) {
+    match end {
+        // A client that vanishes is its own affair.
+        Ok(()) | Err(GatewayError::Socket { side: "client", .. }) => {}
+        Err(error) => notice(kind_of(error), Some(peer), &with_causes(error)),
+    }
+}
+
+/// What a connection's end is about.
+fn kind_of(error: &GatewayError) -> Kind {
+    match error {
+        GatewayError::Session(SessionError::Client(_) | SessionError::BindingMissed)
+        | GatewayError::ClientTls { .. }
+        | GatewayError::NoProtocol
+        | GatewayError::NoTls => Kind::Client,
+        GatewayError::Dial(_) | GatewayError::Descriptors { .. } | GatewayError::Tls(_) => Kind::Dial,
+        _ => Kind::Server,
     }
 }
 

@@ -4,19 +4,19 @@
 use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use onetrip_session::{MysqlConfig, MysqlSession, Session, SessionConfig};
 use onetrip_target::tls::TlsAcceptor;
 
 use crate::GatewayError;
 use crate::buffer::Buffer;
-use crate::connection::{end_books, send};
+use crate::channel::HandshakeError;
 use crate::conversation::Conversation;
 use crate::dial::Upstream;
 use crate::error::{client_failed, descriptors_hint};
-use crate::gateway::Shared;
-use crate::leg::{HandshakeError, Leg};
+use crate::gateway::{Alive, Shared};
+use crate::leg::Leg;
 use crate::notice::Peer;
 use crate::overflow::TemporaryFiles;
 use crate::recorder::Recorder;
@@ -29,6 +29,7 @@ const DIRECT_TLS: u8 = 0x16;
 pub(crate) struct Client {
     pub(crate) socket: Socket,
     pub(crate) peer: Peer,
+    pub(crate) alive: Alive,
 }
 
 /// A connection in its youth: the client has not sent its startup packet, or the database is not reached yet.
@@ -41,6 +42,7 @@ pub(crate) struct Opening<C> {
     pub(crate) up: Buffer,
     pub(crate) down: Buffer,
     pub(crate) cancel_key: [u8; 4],
+    pub(crate) alive: Alive,
 }
 
 /// How a client's first packets end.
@@ -73,12 +75,12 @@ impl Opening<Session> {
             overflow: Some(Arc::new(TemporaryFiles)),
         };
         let mut session = Box::new(Session::new(config));
-        let Client { socket, peer } = client;
+        let Client { socket, peer, alive } = client;
         let (client, up, down) = (Leg::plain(socket), Buffer::new(), Buffer::new());
         if shared.client_tls.is_some() && client.is_tcp() {
             session.offer_tls();
         }
-        Ok(Self { shared, recorder, peer, session, client, up, down, cancel_key })
+        Ok(Self { shared, recorder, peer, session, client, up, down, cancel_key, alive })
     }
 
     /// Answers requests for encryption until the startup packet is there, or a cancel request.
@@ -164,9 +166,9 @@ impl Opening<MysqlSession> {
             texts: Arc::clone(&shared.texts),
         };
         let session = Box::new(MysqlSession::new(config));
-        let Client { socket, peer } = client;
+        let Client { socket, peer, alive } = client;
         let (client, up, down) = (Leg::plain(socket), Buffer::new(), Buffer::new());
-        Self { shared, recorder, peer, session, client, up, down, cancel_key: [0; 4] }
+        Self { shared, recorder, peer, session, client, up, down, cancel_key: [0; 4], alive }
     }
 }
 
@@ -202,6 +204,26 @@ impl<C: Conversation> Opening<C> {
     pub(crate) fn end_books(&mut self) {
         end_books(&mut *self.session, self.peer.number, &self.shared, &self.recorder);
     }
+}
+
+pub(crate) fn end_books<C: Conversation>(session: &mut C, number: u32, shared: &Shared, recorder: &Recorder) {
+    if !session.has_records() {
+        return;
+    }
+    session.close(shared.now());
+    recorder.take_last(number, session.stream());
+}
+
+/// Sends what is decided; ready when all of it is sent.
+fn send(leg: &mut Leg, buffer: &mut Buffer, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    while !buffer.is_sent() {
+        let count = ready!(leg.poll_write(cx, buffer.unsent()))?;
+        if count == 0 {
+            return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+        }
+        buffer.sent(count);
+    }
+    leg.poll_flush(cx)
 }
 
 /// Reads into a buffer, which has memory only if there is something to read.

@@ -18,7 +18,7 @@ use onetrip_ledger::{Analyzer, StreamEncoder, TraceError, TraceWriter};
 use crate::GatewayError;
 use crate::gateway::spawn;
 use crate::notice::{Kind, notice};
-use crate::queue::{Handing, Taking, queue};
+use crate::queue::{Block, Handing, Taking, bytes_of, queue};
 
 /// Bytes that may wait for the recorder.
 const RECORDER_BYTES_MAX: usize = 32 << 20;
@@ -28,7 +28,7 @@ const RECORDER_LAST_BYTES_MAX: usize = 64 << 20;
 const WRITER_BYTES_MAX: usize = 32 << 20;
 /// Records of one connection that may wait for a place in the queue; beyond, they are lost and counted.
 const WAITING_BYTES_MAX: usize = 1 << 20;
-/// A block is handed over from this size on, or when it is old.
+/// A block is handed over from this size on, and otherwise with those of the other connections.
 const BLOCK_BYTES: usize = 32 * 1024;
 /// How often the end of the trace is asked for.
 const ASK_EVERY: Duration = Duration::from_millis(50);
@@ -39,6 +39,9 @@ pub(crate) struct Recorded {
     /// Why the trace does not hold everything, if it does not.
     pub(crate) trace_error: Option<String>,
 }
+
+/// Blocks of several connections, handed over at once.
+pub(crate) type Batch = Vec<Block>;
 
 /// Takes blocks from all connections.
 #[derive(Debug, Clone)]
@@ -130,18 +133,47 @@ impl WriterThread {
 }
 
 impl Recorder {
-    /// Hands over what a connection has recorded if it is enough, or in any case if `all` is asked for.
-    pub(crate) fn take(&self, number: u32, stream: &mut StreamEncoder, all: bool) {
-        if stream.is_empty() || (!all && stream.len() < BLOCK_BYTES) {
+    /// Hands over what a connection has recorded if it is much.
+    pub(crate) fn take_if_much(&self, number: u32, stream: &mut StreamEncoder) {
+        if stream.len() < BLOCK_BYTES {
             return;
         }
         if let Err(block) = self.blocks.hand_over(number, stream.take_block(), RECORDER_BYTES_MAX) {
-            if block.len() < WAITING_BYTES_MAX {
-                stream.recycle_unsent(block);
-            } else {
-                self.lost.fetch_add(block.len() as u64, Ordering::Relaxed);
-            }
+            self.keep_waiting(stream, block);
         }
+    }
+
+    /// Puts what a connection has recorded into a batch. Returns whether nothing is left of it.
+    pub(crate) fn collect(&self, number: u32, stream: &mut StreamEncoder, batch: &mut Batch) -> bool {
+        if stream.is_empty() {
+            return true;
+        }
+        match self.blocks.collect(number, stream.take_block(), RECORDER_BYTES_MAX, batch) {
+            Ok(()) => true,
+            Err(block) => self.keep_waiting(stream, block),
+        }
+    }
+
+    /// Hands over a batch, if there is something in it.
+    pub(crate) fn take_batch(&self, batch: Batch) {
+        if batch.is_empty() {
+            return;
+        }
+        // The thread ends only behind the last of those that hand over, unless it has died.
+        if let Err(unsent) = self.blocks.hand_over_all(batch) {
+            self.lost.fetch_add(bytes_of(&unsent) as u64, Ordering::Relaxed);
+        }
+    }
+
+    /// A block that found no place waits for one where it came from, or is lost. Returns whether it is lost.
+    fn keep_waiting(&self, stream: &mut StreamEncoder, block: Vec<u8>) -> bool {
+        let is_lost = block.len() >= WAITING_BYTES_MAX;
+        if is_lost {
+            self.lost.fetch_add(block.len() as u64, Ordering::Relaxed);
+        } else {
+            stream.recycle_unsent(block);
+        }
+        is_lost
     }
 
     /// Hands over a connection's last block: there is no later try.
@@ -160,19 +192,27 @@ fn record(
     lost: &AtomicU64,
 ) -> Analyzer {
     let mut analyzer = Analyzer::new();
-    let mut keep = |stream: u32, block: Vec<u8>| {
-        if let Err(error) = analyzer.block(stream, &block) {
-            notice(Kind::Trace, None, &format!("{error}; please report this"));
+    let mut keep = |batch: Batch| {
+        let mut to_write = Batch::with_capacity(batch.len());
+        for (stream, block) in batch {
+            if let Err(error) = analyzer.block(stream, &block) {
+                notice(Kind::Trace, None, &format!("{error}; please report this"));
+            }
+            if let Some((writer, progress)) = &writer {
+                if let Err(block) = writer.collect(stream, block, WRITER_BYTES_MAX, &mut to_write) {
+                    progress.lost(block.len());
+                }
+            }
         }
-        if let Some((writer, progress)) = &writer {
-            if let Err(block) = writer.hand_over(stream, block, WRITER_BYTES_MAX) {
-                progress.lost(block.len());
+        if let Some((writer, progress)) = writer.as_ref().filter(|_| !to_write.is_empty()) {
+            if let Err(unsent) = writer.hand_over_all(to_write) {
+                progress.lost(bytes_of(&unsent));
             }
         }
     };
-    keep(TRACE_STREAM, origin);
-    while let Some((stream, block)) = blocks.take() {
-        keep(stream, block);
+    keep(vec![(TRACE_STREAM, origin)]);
+    while let Some(batch) = blocks.take() {
+        keep(batch);
     }
     // The trace gets its own, with what only it has lost.
     let mut end = StreamEncoder::default();
@@ -221,7 +261,7 @@ fn write(
     lost: &AtomicU64,
 ) -> Option<TraceError> {
     let mut failed = None;
-    while let Some((stream, block)) = blocks.take() {
+    for (stream, block) in std::iter::from_fn(|| blocks.take()).flatten() {
         match writer.append(stream, &block) {
             Ok(()) => {
                 progress.written_bytes.fetch_add(block.len() as u64, Ordering::Relaxed);

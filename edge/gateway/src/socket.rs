@@ -1,7 +1,7 @@
 //! TCP and Unix sockets as one type.
 
 use std::io;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -53,10 +53,33 @@ impl Socket {
     /// The kernel's round-trip times; `None` on a Unix socket.
     pub(crate) fn path_time(&self) -> Option<PathTime> {
         match self {
-            Self::Tcp(stream) => tcp_info::path_time(stream.as_raw_fd()),
+            Self::Tcp(stream) => path_time(stream.as_fd()),
             Self::Unix(_) => None,
         }
     }
+
+    /// The socket, without the runtime; it still does not block.
+    pub(crate) fn into_fd(self) -> io::Result<OwnedFd> {
+        match self {
+            Self::Tcp(stream) => stream.into_std().map(OwnedFd::from),
+            Self::Unix(stream) => stream.into_std().map(OwnedFd::from),
+        }
+    }
+}
+
+impl PathTime {
+    /// Two paths in a row.
+    pub(crate) fn and(self, next: Self) -> Self {
+        Self {
+            rtt_us: self.rtt_us.saturating_add(next.rtt_us),
+            rtt_min_us: self.rtt_min_us.saturating_add(next.rtt_min_us),
+        }
+    }
+}
+
+/// The kernel's round-trip times of a TCP socket.
+pub(crate) fn path_time(socket: BorrowedFd<'_>) -> Option<PathTime> {
+    tcp_info::path_time(socket)
 }
 
 /// Of a client: one that vanished is noticed after two minutes.
@@ -100,14 +123,17 @@ impl From<UnixStream> for Socket {
 /// `TCP_INFO`, for which no safe wrapper is at hand.
 #[allow(unsafe_code)]
 mod tcp_info {
-    use super::{PathTime, RawFd};
+    use std::os::fd::{AsRawFd, BorrowedFd};
+
+    use super::PathTime;
 
     /// Places of `tcpi_rtt` and `tcpi_min_rtt` in Linux's `struct tcp_info` (`include/uapi/linux/tcp.h`), which
     /// only ever grows at its end.
     const RTT_AT: usize = 68;
     const RTT_MIN_AT: usize = 148;
 
-    pub(super) fn path_time(fd: RawFd) -> Option<PathTime> {
+    pub(super) fn path_time(socket: BorrowedFd<'_>) -> Option<PathTime> {
+        let fd = socket.as_raw_fd();
         let mut info = [0u8; 256];
         let mut length = info.len() as libc::socklen_t;
         // SAFETY: `info` is writable for `length` bytes, `length` says so, and both live through the call; an fd

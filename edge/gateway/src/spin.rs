@@ -1,15 +1,12 @@
 //! Spin, then park.
 //!
-//! Waking a parked thread costs more than the wait that it saves while replies come within microseconds. So a
-//! connection asks again for a bounded time before it parks, as long as waits have lately been that short. Others
-//! must not pay for it: a connection that is in use keeps two cores busy, one that spins and one for its client and
-//! its server in turn, so nothing spins while more connections are in use than there are pairs of cores. Spinning
-//! beyond that would starve the other connections of the core that they need to be seen in use.
+//! Waking a parked thread costs more than the wait that it saves while replies come within microseconds. So a worker
+//! asks again for a bounded time before it parks, as long as its waits have lately been that short. Others must not pay for
+//! it: a connection that is in use keeps two cores busy, one that spins and one for its client and its server in turn, so
+//! nothing spins while more connections are in use than there are pairs of cores. Spinning beyond that would starve the
+//! other connections of the core that they need to be seen in use.
 
-use std::future::Future;
-use std::pin::pin;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::task::Context;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -28,6 +25,18 @@ impl SpinLimit {
         let cores = thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let most = if longest.is_zero() { 0 } else { cores / 2 };
         Self { spinning: AtomicUsize::new(0), most, longest, in_use: InUse::new() }
+    }
+
+    /// A connection moved that did so last in this period.
+    pub(crate) fn note_in_use(&self, period: &mut u64, now: Instant) {
+        if self.most == 0 {
+            return;
+        }
+        let this = self.in_use.period(now);
+        if *period != this {
+            *period = this;
+            self.in_use.add(this);
+        }
     }
 }
 
@@ -77,11 +86,9 @@ impl InUse {
 /// Waits count as no longer than this, so that a pause is soon forgotten.
 const WAIT_MAX_NS: u64 = 1_000_000;
 
-/// How one connection waits.
+/// How one worker waits.
 #[derive(Debug)]
 pub(crate) struct Spinner {
-    /// The last period in which it moved.
-    period: u64,
     /// A running mean of its waits, in nanoseconds.
     mean_wait_ns: u64,
     waiting_since: Option<Instant>,
@@ -90,7 +97,7 @@ pub(crate) struct Spinner {
 
 impl Spinner {
     pub(crate) fn new() -> Self {
-        Self { period: 0, mean_wait_ns: WAIT_MAX_NS, waiting_since: None, is_spinning: false }
+        Self { mean_wait_ns: WAIT_MAX_NS, waiting_since: None, is_spinning: false }
     }
 
     /// Something came: the wait is over.
@@ -100,19 +107,13 @@ impl Spinner {
             self.mean_wait_ns = (self.mean_wait_ns * 7 + wait_ns) / 8;
         }
         self.stop(limit);
-        let period = limit.in_use.period(now);
-        if self.period != period {
-            self.period = period;
-            limit.in_use.add(period);
-        }
     }
 
     /// Nothing came: whether to ask again at once instead of parking.
-    pub(crate) fn may_spin(&mut self, limit: &SpinLimit) -> bool {
+    pub(crate) fn may_spin(&mut self, now: Instant, limit: &SpinLimit) -> bool {
         if limit.most == 0 {
             return false;
         }
-        let now = Instant::now();
         let since = *self.waiting_since.get_or_insert(now);
         let waited = now.saturating_duration_since(since);
         let worth_it = u128::from(self.mean_wait_ns) < limit.longest.as_nanos()
@@ -131,19 +132,12 @@ impl Spinner {
         true
     }
 
-    /// The connection parks or is over: another may spin.
+    /// The worker parks or is over: another may spin.
     pub(crate) fn stop(&mut self, limit: &SpinLimit) {
         if std::mem::take(&mut self.is_spinning) {
             limit.spinning.fetch_sub(1, Ordering::Relaxed);
         }
     }
-}
-
-/// Wakes the task once its thread has looked at its sockets again; a task that wakes itself outright is polled many
-/// times before that, to no avail.
-pub(crate) fn wake_after_a_look(cx: &mut Context<'_>) {
-    // The first poll of `yield_now` is what books the wake-up; nothing is left to do in a second one.
-    let _ = pin!(tokio::task::yield_now()).poll(cx);
 }
 
 #[cfg(test)]
@@ -158,7 +152,7 @@ mod tests {
         SpinLimit { spinning: AtomicUsize::new(0), most: 2, longest, in_use: InUse::new() }
     }
 
-    /// A connection whose waits have lately been short.
+    /// A worker whose waits have lately been short.
     fn eager() -> Spinner {
         Spinner { mean_wait_ns: 1_000, ..Spinner::new() }
     }
@@ -166,10 +160,10 @@ mod tests {
     #[test]
     fn a_connection_counts_once_in_a_period_and_is_forgotten_after_the_next() {
         let limit = limit();
-        let mut spinner = eager();
         let start = limit.in_use.started;
+        let mut period = 0;
         for _ in 0..3 {
-            spinner.moved(start, &limit);
+            limit.note_in_use(&mut period, start);
         }
         let count = |at| limit.in_use.count(limit.in_use.period(at));
         assert_eq!([count(start), count(start + PERIOD), count(start + 2 * PERIOD)], [1, 1, 0]);
@@ -178,13 +172,25 @@ mod tests {
     #[test]
     fn nothing_spins_while_more_connections_are_in_use_than_pairs_of_cores() {
         let limit = limit();
-        let mut spinners = [eager(), eager(), eager()];
-        for spinner in &mut spinners[..2] {
-            spinner.moved(Instant::now(), &limit);
+        let now = Instant::now();
+        let mut spinner = eager();
+        for period in &mut [0, 0] {
+            limit.note_in_use(period, now);
         }
-        assert!(spinners[0].may_spin(&limit), "two connections have a pair of cores each");
-        spinners[0].stop(&limit);
-        spinners[2].moved(Instant::now(), &limit);
-        assert!(!spinners[0].may_spin(&limit), "the third needs the core that would be spun on");
+        assert!(spinner.may_spin(now, &limit), "two connections have a pair of cores each");
+        spinner.stop(&limit);
+        limit.note_in_use(&mut 0, now);
+        assert!(!spinner.may_spin(now, &limit), "the third needs the core that would be spun on");
+    }
+
+    #[test]
+    fn no_more_workers_spin_than_there_are_pairs_of_cores() {
+        let limit = limit();
+        let now = Instant::now();
+        let mut spinners = [eager(), eager(), eager()];
+        assert_eq!(spinners.each_mut().map(|spinner| spinner.may_spin(now, &limit)), [true, true, false]);
+        spinners[0].moved(now, &limit);
+        assert!(spinners[2].may_spin(now, &limit), "one of them has something to do");
+        assert!(!spinners[1].may_spin(now + Duration::from_micros(100), &limit), "its time is over");
     }
 }

@@ -277,6 +277,48 @@ fn what_is_not_there_can_be_closed() {
     });
 }
 
+/// One of the answers to what functions of users may do.
+fn acts(client: &mut RawClient, which: usize) -> String {
+    let answers = client.query(Lookup::Locks.sql());
+    let row = answers.iter().find(|message| message.tag == backend::DATA_ROW).expect("answers");
+    let row = DataRow::decode(&row.body).expect("a row");
+    let answer = row.columns.iter().nth(which).flatten().expect("an answer");
+    String::from_utf8_lossy(answer).into_owned()
+}
+
+/// S3: what the server is asked tells whether a login runs code of users that may act.
+#[test]
+fn the_catalogue_tells_whether_code_acts_at_a_login() {
+    const FUNCTION: &str = "CREATE FUNCTION acts() RETURNS event_trigger LANGUAGE plpgsql AS";
+    const SILENT: &str = "'BEGIN PERFORM 1; END'";
+    const ACTING: &str = "'BEGIN CREATE TEMP TABLE t (); END'";
+    const ON_LOGIN: &str = "CREATE EVENT TRIGGER e ON login EXECUTE FUNCTION acts()";
+    const ON_DDL: &str = "CREATE EVENT TRIGGER e ON ddl_command_end EXECUTE FUNCTION acts()";
+    on_each(|_, client| {
+        let has_login_triggers =
+            one(client, "SHOW server_version_num").parse::<u32>().expect("a number") >= 170_000;
+        let disabled = format!("{ON_LOGIN}; ALTER EVENT TRIGGER e DISABLE");
+        let always = format!("{ON_LOGIN}; ALTER EVENT TRIGGER e ENABLE ALWAYS");
+        let cases = [
+            (ACTING, "", "false"),
+            (ACTING, ON_DDL, "false"),
+            (ACTING, ON_LOGIN, "true"),
+            (ACTING, &disabled, "false"),
+            (ACTING, &always, "true"),
+            (SILENT, ON_LOGIN, "false"),
+        ];
+        for (body, trigger, told) in cases {
+            if trigger.contains("login") && !has_login_triggers {
+                continue;
+            }
+            client.query("BEGIN");
+            one(client, &format!("{FUNCTION} {body}; {trigger}"));
+            assert_eq!(acts(client, 4), told, "{body} {trigger}");
+            client.query("ROLLBACK");
+        }
+    });
+}
+
 /// S3 and C6: what the server is asked tells whether code of users may act where a statement is only parsed or planned.
 #[test]
 fn the_catalogue_tells_whether_code_may_act_unrun() {
@@ -320,11 +362,8 @@ fn the_catalogue_tells_whether_code_may_act_unrun() {
             for kind in kinds {
                 client.query("BEGIN");
                 one(client, &format!("{ACTS} {kind}"));
-                let answers = client.query(Lookup::Locks.sql());
-                let row = answers.iter().find(|message| message.tag == backend::DATA_ROW).expect("answers");
-                let row = DataRow::decode(&row.body).expect("a row");
-                let fourth = row.columns.iter().nth(3).flatten().expect("a fourth answer");
-                assert_eq!(String::from_utf8_lossy(fourth), told, "{kind}");
+                let fourth = acts(client, 3);
+                assert_eq!(fourth, told, "{kind}");
                 client.query("ROLLBACK");
             }
         }

@@ -9,6 +9,7 @@ mod holes {
     mod comments;
     mod cursors;
     mod definitions;
+    mod errors;
     mod fetches;
     mod harmless;
     mod memory;

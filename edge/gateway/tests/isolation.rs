@@ -15,7 +15,7 @@ use anomalies::scenarios::{Answer, LEVELS, SCENARIOS, Scenario};
 use common::client::Endpoint;
 use common::server::Server;
 use onetrip_ledger::{Mutes, Remedy};
-use rig::run::{DEADLOCK_TIMEOUT, Place, run};
+use rig::run::{DEADLOCK_TIMEOUT, NO_INLINING, Place, run};
 use rig::state::Observer;
 
 /// Times that each scenario goes through the gateway: what it learns must not change the outcome.
@@ -26,7 +26,7 @@ const HISTORIES: u64 = 2;
 const REMOVED_MIN: [(&str, f64); 2] = [("begin", 0.9), ("loops", 0.03)];
 
 fn isolation_server(version: &str) -> Server {
-    Server::with_acts_template_and(&["--version", version, "--set", DEADLOCK_TIMEOUT])
+    Server::with_acts_template_and(&["--version", version, "--set", DEADLOCK_TIMEOUT, "--set", NO_INLINING])
 }
 
 /// One row of the outcome table.

@@ -16,7 +16,7 @@ use onetrip_wire::pg::backend;
 use rig::compare::{Masked, difference};
 use rig::family::{self, FAMILIES};
 use rig::prove::{Source, prove, prove_behind, prove_of};
-use rig::run::{DEADLOCK_TIMEOUT, Outcome, Seen, Taken};
+use rig::run::{DEADLOCK_TIMEOUT, NO_INLINING, Outcome, Seen, Taken};
 use rig::schema;
 use rig::shrink::cut_down;
 use rig::smith::Smith;
@@ -33,7 +33,7 @@ fn stop(gateway: RunningGateway) -> onetrip_ledger::Summary {
 }
 
 fn rig_server(version: &str) -> Server {
-    Server::with_acts_template_and(&["--version", version, "--set", DEADLOCK_TIMEOUT])
+    Server::with_acts_template_and(&["--version", version, "--set", DEADLOCK_TIMEOUT, "--set", NO_INLINING])
 }
 
 #[test]

@@ -5,20 +5,24 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use clap::Args;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use clap::{ArgGroup, Args, ValueEnum};
+use indicatif::{ProgressBar, ProgressDrawTarget};
 use onetrip_capture::source::{Progress, Sources};
 use onetrip_capture::{Capture, CaptureConfig, KeyLog};
 use onetrip_ledger::trace::{TRACE_STREAM, TraceHeader};
 use onetrip_ledger::{Analyzer, StreamEncoder, TraceError, TraceWriter};
 use onetrip_link::BitsPerSecond;
+use tempfile::TempDir;
 
-use crate::args::JudgeOptions;
+use crate::args::{ExportFormat, JudgeOptions};
 use crate::capture::Live;
 use crate::distance::DistanceOptions;
+use crate::examples;
 use crate::exit::ExitCode;
+use crate::export;
 use crate::judge::Judge;
 use crate::output::{OutputOptions, Stream, Subject, write};
+use crate::progress::{self, style};
 use crate::say::say;
 use crate::sides::SidesOptions;
 use crate::stop;
@@ -27,16 +31,13 @@ use crate::stop;
 const DRAW_EVERY: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(before_help = examples::ANALYZE, after_help = "\
 Reads pcap and pcapng, also compressed by gzip or zstd: Ethernet, Linux cooked (v1 and v2), null and raw, VLANs, \
 IPv4 and IPv6 with extensions and fragments. Several files are read in the order of their packets.
 
 PostgreSQL is decoded: statements, findings and forecast are those of live traffic. Any other protocol is counted by \
 whose turn it is, under its port's name. What was not captured is shown as unknown, never guessed \
 (docs/captures.md).
-
-  tcpdump -i eth0 -s 0 -w - port 5432 | onetrip analyze -
-  onetrip analyze --client client.pcap --server server.pcap
 
 Ctrl-C prints the report on what was read.")]
 pub(crate) struct AnalyzeOptions {
@@ -66,7 +67,7 @@ pub(crate) struct AnalyzeOptions {
 
 /// What of a capture is looked at.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Capture")]
+#[command(next_help_heading = "Capture", group = ArgGroup::new("kept").args(["trace", "export"]).multiple(true))]
 pub(crate) struct WhatOptions {
     /// Look at connections to this server port only; give it once for each
     #[arg(long = "port", value_name = "PORT")]
@@ -83,15 +84,47 @@ pub(crate) struct WhatOptions {
     /// Write a trace of all exchanges, for report, forecast and export; values are kept as keyed hashes only
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
-    /// Keep parameters' values in the trace
-    #[arg(long, requires = "trace")]
+    /// Write all exchanges to --export-to, as onetrip export does
+    #[arg(long, value_enum, value_name = "FORMAT", requires = "export_to")]
+    pub(crate) export: Option<CaptureExport>,
+    /// Where --export writes: a file. For Parquet: a new directory
+    #[arg(long, value_name = "PATH", requires = "export")]
+    pub(crate) export_to: Option<PathBuf>,
+    /// Keep parameters' values in the trace and in the export
+    #[arg(long, requires = "kept")]
     pub(crate) keep_values: bool,
+}
+
+/// What a capture's exchanges can be written as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CaptureExport {
+    /// As --trace does
+    Trace,
+    /// A line of names, then a line for each exchange
+    Csv,
+    /// One JSON object per exchange and line
+    Jsonl,
+    /// Directories by day and host, with a row for each exchange. Needs a build with --features parquet
+    Parquet,
+}
+
+impl CaptureExport {
+    /// The format of `onetrip export`; none for a trace.
+    fn format(self) -> Option<ExportFormat> {
+        match self {
+            Self::Trace => None,
+            Self::Csv => Some(ExportFormat::Csv),
+            Self::Jsonl => Some(ExportFormat::Jsonl),
+            Self::Parquet => Some(ExportFormat::Parquet),
+        }
+    }
 }
 
 /// `onetrip analyze`.
 pub(crate) fn analyze(options: &AnalyzeOptions) -> Result<ExitCode> {
     let judge = Judge::new(&options.judge)?;
     options.output.check()?;
+    let mut exporting = Exporting::new(&options.what)?;
     let keys = options.what.keylog.as_deref().map(read_keys).transpose()?;
     let progress = Arc::new(Progress::default());
     let mut stop = stop::Waiter::new()?;
@@ -112,7 +145,7 @@ pub(crate) fn analyze(options: &AnalyzeOptions) -> Result<ExitCode> {
         Some(live) => live.sources(&progress)?,
         None => Sources::open(files, options.follow, Arc::clone(&progress))?,
     };
-    let mut books = Books::new(&options.what);
+    let mut books = Books::new(options.what.keep_values, exporting.trace.as_deref());
     let bar = bar(options, Arc::clone(&progress));
     let mut problems = Vec::new();
     let config = CaptureConfig {
@@ -155,6 +188,7 @@ pub(crate) fn analyze(options: &AnalyzeOptions) -> Result<ExitCode> {
         });
     }
     let analysis = books.finish()?.finish(&judge.mutes);
+    exporting.write()?;
     let how = "No TCP connection with data is in the capture. Was it made on the right interface, without a filter that \
                leaves out the database's port?";
     let subject = Subject {
@@ -180,10 +214,60 @@ fn read_keys(path: &Path) -> Result<KeyLog> {
     Ok(log)
 }
 
+/// What is written of a capture's exchanges beside the report.
+struct Exporting {
+    /// The trace: one that is asked for, or one to export from.
+    trace: Option<PathBuf>,
+    /// What goes when the export is written.
+    temporary: Option<TempDir>,
+    /// A second copy of the trace.
+    copy_to: Option<PathBuf>,
+    export: Option<(ExportFormat, PathBuf)>,
+}
+
+impl Exporting {
+    fn new(what: &WhatOptions) -> Result<Self> {
+        let mut exporting = Self { trace: what.trace.clone(), temporary: None, copy_to: None, export: None };
+        let (Some(export), Some(to)) = (what.export, &what.export_to) else { return Ok(exporting) };
+        let Some(format) = export.format() else {
+            match &exporting.trace {
+                Some(_) => exporting.copy_to = Some(to.clone()),
+                None => exporting.trace = Some(to.clone()),
+            }
+            return Ok(exporting);
+        };
+        // A capture that was made live cannot be made again: whether there is a place for it is asked first.
+        format.prepare(to)?;
+        if exporting.trace.is_none() {
+            let temporary = tempfile::tempdir().context("cannot make a temporary directory")?;
+            exporting.trace = Some(temporary.path().join("capture.trace"));
+            exporting.temporary = Some(temporary);
+        }
+        exporting.export = Some((format, to.clone()));
+        Ok(exporting)
+    }
+
+    fn write(&mut self) -> Result<()> {
+        let Some(trace) = self.trace.as_deref().filter(|trace| trace.exists()) else {
+            // Nothing was captured: there is no trace either.
+            return Ok(());
+        };
+        if let Some(to) = &self.copy_to {
+            std::fs::copy(trace, to).with_context(|| format!("cannot write {}", to.display()))?;
+        }
+        if let Some((format, to)) = &self.export {
+            export::write(trace, *format, Some(to))?;
+        }
+        self.temporary = None;
+        Ok(())
+    }
+}
+
 /// Where records go.
 struct Books<'o> {
     analyzer: Analyzer,
-    options: &'o WhatOptions,
+    keep_values: bool,
+    path: Option<&'o Path>,
     trace: Option<TraceWriter>,
     failed: Option<TraceError>,
     /// A file ends within a packet: it is still being written, or its writer was killed.
@@ -191,8 +275,8 @@ struct Books<'o> {
 }
 
 impl<'o> Books<'o> {
-    fn new(options: &'o WhatOptions) -> Self {
-        Self { analyzer: Analyzer::new(), options, trace: None, failed: None, is_cut: false }
+    fn new(keep_values: bool, path: Option<&'o Path>) -> Self {
+        Self { analyzer: Analyzer::new(), keep_values, path, trace: None, failed: None, is_cut: false }
     }
 
     /// A block of records; `at_ns` is when the packet that completes it was captured.
@@ -204,13 +288,12 @@ impl<'o> Books<'o> {
     }
 
     fn write(&mut self, stream: u32, block: &[u8], at_ns: u64) -> Result<(), TraceError> {
-        let Some(path) = self.options.trace.as_deref().filter(|_| self.failed.is_none()) else {
+        let Some(path) = self.path.filter(|_| self.failed.is_none()) else {
             return Ok(());
         };
         if self.trace.is_none() {
             // The first block is made by the first packet of a connection; times count from the first packet.
-            let header =
-                TraceHeader { started_unix_nanos: at_ns, ..TraceHeader::now(self.options.keep_values) };
+            let header = TraceHeader { started_unix_nanos: at_ns, ..TraceHeader::now(self.keep_values) };
             self.trace = Some(TraceWriter::create(path, header)?);
         }
         self.trace.as_mut().map_or(Ok(()), |trace| trace.append(stream, block))
@@ -244,8 +327,7 @@ fn bar(options: &AnalyzeOptions, progress: Arc<Progress>) -> Bar {
     let files = [&options.files, &options.sides.client, &options.sides.server].into_iter().flatten();
     let sizes: Option<u64> = files.map(size).sum();
     let bar = match sizes.filter(|_| !options.follow) {
-        Some(bytes) => ProgressBar::new(bytes)
-            .with_style(style("{bar:30} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left")),
+        Some(bytes) => ProgressBar::new(bytes).with_style(style(progress::BYTES)),
         None => ProgressBar::new_spinner().with_style(style("{spinner} {bytes}, {bytes_per_sec}, {elapsed}")),
     };
     bar.set_draw_target(ProgressDrawTarget::stderr());
@@ -260,11 +342,6 @@ fn bar(options: &AnalyzeOptions, progress: Arc<Progress>) -> Bar {
         });
     }
     Bar { bar }
-}
-
-fn style(template: &str) -> ProgressStyle {
-    // The templates are our own; one that does not parse falls back on the usual bar.
-    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }
 
 impl Bar {

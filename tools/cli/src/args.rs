@@ -17,6 +17,7 @@ use crate::analyze::AnalyzeOptions;
 use crate::capture::CaptureOptions;
 use crate::demo::DemoOptions;
 use crate::distance::{DistanceOptions, ForecastOptions};
+use crate::examples;
 use crate::explain::ExplainOptions;
 #[cfg(feature = "lab")]
 use crate::lab::LabOptions;
@@ -29,7 +30,7 @@ use crate::ready::ReadyOptions;
 
 /// Counts the round trips between a program and its database, and says which are avoidable and why.
 #[derive(Debug, Parser)]
-#[command(name = "onetrip", version, max_term_width = 100)]
+#[command(name = "onetrip", version, max_term_width = 100, before_help = examples::ALL)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -93,13 +94,10 @@ pub(crate) enum Command {
     /// Print every text of the help, for the linter of prose
     #[command(hide = true)]
     Texts,
+    /// Print the reference of all commands as Markdown
+    #[command(hide = true)]
+    Reference,
 }
-
-const RUN_EXAMPLES: &str = "\
-Examples:
-  onetrip run pytest
-  onetrip run --budget trips=200 --fail-on OT001 pytest
-  onetrip run --remedies exact --rtt 13ms python app.py";
 
 // A paragraph is one line, which clap wraps to the terminal's width.
 const RUN_HELP: &str = "\
@@ -118,7 +116,7 @@ It is 90 if a check failed (a budget was exceeded, or --fail-on found something)
 opened, a scope did not occur, or records are missing. 125 is a failure of onetrip itself.";
 
 #[derive(Debug, Args)]
-#[command(before_help = RUN_EXAMPLES, after_help = RUN_HELP)]
+#[command(before_help = examples::RUN, after_help = RUN_HELP)]
 pub(crate) struct RunOptions {
     /// The database, as URL, keyword DSN or HOST:PORT
     #[arg(long, value_name = "URL")]
@@ -137,8 +135,8 @@ pub(crate) struct RunOptions {
     pub(crate) listen: Option<SocketAddr>,
     /// Whether findings name the lines of the program that sent their statements
     ///
-    /// In Python (psycopg2, psycopg, asyncpg) and Node (pg). A module that PYTHONPATH or NODE_OPTIONS names wraps the driver's calls.
-    /// Nothing changes between client and database.
+    /// In Python (psycopg2, psycopg, asyncpg), Node (pg), Ruby (pg) and on the JVM (JDBC). PYTHONPATH, NODE_OPTIONS or
+    /// RUBYOPT name a module that wraps the driver's calls; the JVM gets an agent. Nothing changes between client and database.
     #[arg(long, value_enum, value_name = "WHEN", default_value_t = CallSitesWhen::Auto)]
     pub(crate) call_sites: CallSitesWhen,
     #[command(flatten)]
@@ -159,7 +157,7 @@ pub(crate) struct RunOptions {
 /// When the lines of the program are found out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum CallSitesWhen {
-    /// If the command line names Python or Node, or a script that one of them runs
+    /// If the command line names Python, Node, Ruby or java, or a script that one of the first three runs
     Auto,
     /// Also if another program starts them
     On,
@@ -205,12 +203,6 @@ impl TlsOptions {
     }
 }
 
-const GATEWAY_EXAMPLES: &str = "\
-Examples:
-  onetrip gateway --upstream postgres://db:5432
-  onetrip gateway --listen 127.0.0.1:6432 --upstream postgres://db:5432 --trace day.trace
-  onetrip gateway --listen 127.0.0.1:3307 --upstream mysql://db:3306";
-
 const GATEWAY_HELP: &str = "\
 SIGTERM and Ctrl-C stop it: sessions may finish for the time of --drain, then the report is printed. A second signal \
 ends everything at once. SIGHUP changes nothing.
@@ -219,7 +211,7 @@ Exit codes: 0; 90 if a check failed; 91 when the run could not be judged; 125 \
 when onetrip itself failed.";
 
 #[derive(Debug, Args)]
-#[command(before_help = GATEWAY_EXAMPLES, after_help = GATEWAY_HELP)]
+#[command(before_help = examples::GATEWAY, after_help = GATEWAY_HELP)]
 pub(crate) struct GatewayOptions {
     /// Where clients connect: HOST:PORT, or the path of a Unix socket
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:6432")]
@@ -243,6 +235,7 @@ pub(crate) struct GatewayOptions {
 }
 
 #[derive(Debug, Args)]
+#[command(before_help = examples::REPORT)]
 pub(crate) struct ReportOptions {
     /// A trace. It may still be growing
     #[arg(value_name = "TRACE")]
@@ -259,7 +252,7 @@ pub(crate) struct ReportOptions {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(before_help = examples::PING, after_help = "\
 Connects directly, with the settings of libpq (PG* variables, service file, ~/.pgpass, sslmode). Logs in by trust, \
 cleartext, MD5 or SCRAM-SHA-256. Ctrl-C reports what was measured so far.
 
@@ -291,7 +284,7 @@ pub(crate) enum PingFormat {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(before_help = examples::LINK, after_help = "\
 A connection to the near end reaches the far end over the simulated path. No byte arrives before half a round trip. A \
 new connection's first answer takes two round trips. Ctrl-C reports how well the times were kept.")]
 pub(crate) struct LinkCommandOptions {
@@ -351,6 +344,7 @@ impl LinkOptions {
 
 #[cfg(feature = "embed")]
 #[derive(Debug, Args)]
+#[command(before_help = examples::SERVE)]
 pub(crate) struct ServeCommandOptions {
     /// The SQLite file. Created if it does not exist
     #[arg(value_name = "FILE")]
@@ -367,24 +361,26 @@ pub(crate) struct ServeCommandOptions {
 }
 
 #[derive(Debug, Args)]
+#[command(before_help = examples::EXPORT)]
 pub(crate) struct ExportOptions {
     /// A trace. It may still be growing
     #[arg(value_name = "TRACE")]
     pub(crate) trace: PathBuf,
-    /// Format. Parquet needs a build with --features parquet
+    /// Format
     #[arg(long, value_enum, default_value_t = ExportFormat::Jsonl)]
     pub(crate) format: ExportFormat,
-    /// Write to a file instead of standard output
-    #[arg(long, short, value_name = "FILE")]
+    /// Write to a file instead of standard output. For Parquet: a new directory
+    #[arg(long, short, value_name = "PATH", required_if_eq("format", "parquet"))]
     pub(crate) output: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ExportFormat {
+    /// A line of names, then a line for each exchange
+    Csv,
     /// One JSON object per exchange and line
     Jsonl,
-    /// One row per exchange
-    #[cfg(feature = "parquet")]
+    /// Directories by day and host, with a row for each exchange. Needs a build with --features parquet
     Parquet,
 }
 
@@ -404,10 +400,10 @@ pub(crate) struct WatchOptions {
     /// Longest time a thread spins before it parks. Costs CPU; 0ms turns it off
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "100us")]
     pub(crate) spin: Duration,
-    /// Threads that move bytes [default: one per core]
+    /// Threads that move bytes, at most: there are as many as are busy [default: one per core]
     #[arg(long, value_name = "N")]
     pub(crate) threads: Option<usize>,
-    /// Remove round trips without code changes: exact (results stay the same, only timing changes), or none
+    /// Remove round trips without code changes: exact (results stay the same; timing and the server's log change), or none
     ///
     /// There are eight remedies in exact. Remedy begin answers BEGIN, SAVEPOINT and RELEASE at once. Remedy commit answers the
     /// end of a read-only transaction at once. Remedy loops, inside REPEATABLE READ, runs the statements of a loop before the
@@ -421,8 +417,9 @@ pub(crate) struct WatchOptions {
     /// later, and its idle-in-transaction timeout up to a trip later. Sessions outside the gateway may meet locks of readers
     /// up to half a trip after COMMIT was answered. REVOKE is effective within 2 s, and a reloaded configuration within 2 s in
     /// a snapshot. DDL that did not pass through the gateway is noticed within 60 s. The counters of plans in
-    /// pg_prepared_statements and the moment at which a cancel request arrives differ. A session ends if the server does not
-    /// confirm its early COMMIT within 5 s. docs/safety.md has the whole list and the rules.
+    /// pg_prepared_statements differ. A cancel request waits for what was sent early, 30 s at most, and is then dropped. In rare
+    /// cases a session ends with an error instead of an answer. One such case is a server that does not confirm an early
+    /// COMMIT within 5 s. docs/safety.md has the whole list and the rules.
     #[arg(long, value_name = "TIER", default_value = "none", help_heading = "Remedies")]
     pub(crate) remedies: Remedies,
     /// For one in N answers from memory, also ask the server, and compare: 1/1 all, 1/100 one in a hundred
@@ -537,16 +534,17 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     text.parse::<HumanDuration>().map(Into::into).map_err(|error| error.to_string())
 }
 
+/// Every command with all below it.
+#[cfg(test)]
+pub(crate) fn commands(command: &clap::Command) -> Vec<&clap::Command> {
+    std::iter::once(command).chain(command.get_subcommands().flat_map(commands)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
 
     use super::*;
-
-    /// Every command with all below it.
-    fn commands(command: &clap::Command) -> Vec<&clap::Command> {
-        std::iter::once(command).chain(command.get_subcommands().flat_map(commands)).collect()
-    }
 
     #[test]
     fn help_is_wrapped_by_the_terminal_alone() {

@@ -16,6 +16,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::analyze::{AnalyzeOptions, WhatOptions, analyze};
 use crate::args::JudgeOptions;
 use crate::distance::DistanceOptions;
+use crate::examples;
 use crate::exit::ExitCode;
 use crate::output::OutputOptions;
 use crate::say::say;
@@ -29,13 +30,9 @@ const CAPTURES: &str = "listening on";
 const DROPPED: &str = "dropped by kernel";
 
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(before_help = examples::CAPTURE, after_help = "\
 Runs tcpdump, which has to be installed and allowed to capture: as root, or with the capability cap_net_raw. Ctrl-C ends it and \
-prints the report. Nothing is written to a disk.
-
-  onetrip capture -i eth0
-  onetrip capture -i any port 5432 or port 6432
-  onetrip capture -i lo --format json -o shop.json port 5432")]
+prints the report. Nothing is written to a disk.")]
 pub(crate) struct CaptureOptions {
     /// Interface to watch, such as eth0; any stands for all of them
     #[arg(short, long, value_name = "IFACE")]

@@ -10,6 +10,7 @@ use onetrip_link::BitsPerSecond;
 use onetrip_report::Report;
 
 use crate::args::duration;
+use crate::examples;
 use crate::exit::ExitCode;
 use crate::output::{PageOptions, Stream, print, write_pages};
 use crate::trace::{summarise, tell_gaps};
@@ -24,7 +25,7 @@ pub(crate) struct DistanceOptions {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(before_help = examples::FORECAST, after_help = "\
 The forecast plays the trips of the trace again, each longer by what the distance adds to it. What the program and \
 the database take stays as it was measured; see docs/forecast.md for what that takes for granted.")]
 pub(crate) struct ForecastOptions {

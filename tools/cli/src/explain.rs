@@ -6,16 +6,12 @@ use onetrip_ledger::Code;
 use onetrip_ledger::findings::{Concept, page};
 use onetrip_report::Style;
 
+use crate::examples;
 use crate::exit::ExitCode;
 use crate::output::{Stream, print};
 
 #[derive(Debug, Args)]
-#[command(before_help = "\
-Examples:
-  onetrip explain
-  onetrip explain OT001
-  onetrip explain n+1
-  onetrip explain trip")]
+#[command(before_help = examples::EXPLAIN)]
 pub(crate) struct ExplainOptions {
     /// Codes of findings, words of their titles or pages, or terms of the glossary [default: a list of all findings]
     #[arg(value_name = "CODE|WORD")]

@@ -1,34 +1,86 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
+use std::path::Path;
 
 use anyhow::{Context, Result};
-use onetrip_export::{ExportError, json_lines};
-use onetrip_ledger::TraceReader;
+#[cfg(feature = "parquet")]
+use onetrip_export::parquet;
+use onetrip_export::{ExportError, csv, json_lines};
+use onetrip_ledger::{Gaps, TraceReader};
 
 use crate::args::{ExportFormat, ExportOptions};
 use crate::exit::ExitCode;
+use crate::progress::Progress;
 use crate::trace::tell_gaps;
 
 /// `onetrip export`.
 pub(crate) fn export(options: &ExportOptions) -> Result<ExitCode> {
-    let mut reader = TraceReader::open(&options.trace)?;
-    let out: Box<dyn Write + Send> = match &options.output {
-        Some(path) => {
-            Box::new(File::create(path).with_context(|| format!("cannot write {}", path.display()))?)
+    options.format.check()?;
+    let gaps = write(&options.trace, options.format, options.output.as_deref())?;
+    tell_gaps(&options.trace, &gaps);
+    Ok(ExitCode::SUCCESS)
+}
+
+impl ExportFormat {
+    /// Fails if this build cannot write the format.
+    pub(crate) fn check(self) -> Result<()> {
+        #[cfg(not(feature = "parquet"))]
+        if self == Self::Parquet {
+            anyhow::bail!(
+                "this onetrip cannot write Parquet. Install one that can: \
+                 cargo install --locked --path tools/cli --features parquet"
+            );
         }
-        None => Box::new(io::stdout()),
+        Ok(())
+    }
+
+    /// Fails if this build cannot write the format, or if nothing can be written to the path.
+    #[cfg(feature = "capture")]
+    pub(crate) fn prepare(self, path: &Path) -> Result<()> {
+        self.check()?;
+        match self {
+            Self::Csv | Self::Jsonl => {
+                File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+            }
+            #[cfg(feature = "parquet")]
+            Self::Parquet => onetrip_export::new_directory(path)?,
+            #[cfg(not(feature = "parquet"))]
+            Self::Parquet => {}
+        }
+        Ok(())
+    }
+}
+
+/// Writes the exchanges of a trace to `output`, or to standard output if there is none. Returns what of it could not be read.
+pub(crate) fn write(trace: &Path, format: ExportFormat, output: Option<&Path>) -> Result<Gaps> {
+    let mut reader = TraceReader::open(trace)?;
+    let out = || -> Result<BufWriter<Box<dyn Write>>> {
+        Ok(BufWriter::new(match output {
+            Some(path) => {
+                Box::new(File::create(path).with_context(|| format!("cannot write {}", path.display()))?)
+            }
+            None => Box::new(io::stdout()),
+        }))
     };
-    let out = BufWriter::new(out);
-    let done = match options.format {
-        ExportFormat::Jsonl => json_lines(&mut reader, out),
-        #[cfg(feature = "parquet")]
-        ExportFormat::Parquet => onetrip_export::parquet(&mut reader, out),
+    let progress = Progress::of_file(trace);
+    let read = |bytes| progress.advance(bytes);
+    let done = match format {
+        ExportFormat::Csv => csv(&mut reader, out()?, read),
+        ExportFormat::Jsonl => json_lines(&mut reader, out()?, read),
+        ExportFormat::Parquet => {
+            parquet(&mut reader, output.context("Parquet needs a directory: set --output")?, read)
+        }
     };
     match done {
         // Whoever reads the export has had enough of it.
         Err(ExportError::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => {}
         done => done?,
     }
-    tell_gaps(&options.trace, &reader.gaps());
-    Ok(ExitCode::SUCCESS)
+    Ok(reader.gaps())
+}
+
+/// Not in this build; [`ExportFormat::check`] has said so.
+#[cfg(not(feature = "parquet"))]
+fn parquet(_: &mut TraceReader, _: &Path, _: impl FnMut(u64)) -> Result<(), ExportError> {
+    Err(io::Error::from(io::ErrorKind::Unsupported).into())
 }

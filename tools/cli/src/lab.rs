@@ -12,6 +12,7 @@ use onetrip_lab::{LabError, RunOptions, Samples};
 
 use crate::allocator;
 use crate::args::duration;
+use crate::examples;
 use crate::exit::ExitCode;
 use crate::stop::Waiter;
 use crate::tune::{self, TuneOptions};
@@ -23,6 +24,7 @@ const EXIT_INTERRUPTED: u8 = 130;
 #[command(
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
+    before_help = examples::LAB,
     after_help = "\
 A workload is run in several ways at several distances. First the gateway counts trips and bytes. Then the same is \
 timed without it. A wrong answer or a wrong count ends the run with exit code 125.

@@ -11,6 +11,7 @@ mod capture;
 mod control;
 mod demo;
 mod distance;
+mod examples;
 mod exit;
 mod explain;
 mod export;
@@ -28,6 +29,7 @@ mod mysql;
 mod output;
 mod pages;
 mod ping;
+mod progress;
 mod pytest;
 mod ready;
 mod report;
@@ -99,6 +101,7 @@ fn run(command: Command) -> ExitCode {
         Command::Completions(options) => pages::completions(&options),
         Command::Man(options) => pages::man(&options),
         Command::Texts => pages::texts(),
+        Command::Reference => pages::reference(),
     };
     done.unwrap_or_else(|error| {
         say(explained(&error));

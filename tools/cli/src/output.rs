@@ -1,4 +1,5 @@
 use std::io::{self, IsTerminal, Write};
+use std::iter;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
@@ -15,6 +16,7 @@ use onetrip_report::{Report, RunInfo, Screen, Style};
 use crate::distance::DistanceOptions;
 use crate::exit::ExitCode;
 use crate::judge::Judge;
+use crate::masked::masked;
 use crate::say::say;
 
 /// How the report comes out.
@@ -165,6 +167,9 @@ fn tell_verdicts(report: &Report<'_>) {
 /// Writes the files that were asked for, and says where they are.
 pub(crate) fn write_pages(report: &Report<'_>, analysis: &Analysis, options: &PageOptions) -> Result<()> {
     if let Some(path) = &options.html {
+        let words: Vec<_> = iter::once("onetrip".into()).chain(std::env::args_os().skip(1)).collect();
+        let command = masked(&words);
+        let report = Report { command: &command, ..*report };
         save(path, report.html(&analysis.timeline).as_bytes())?;
         say(format_args!("page written to {}", path.display()));
     }

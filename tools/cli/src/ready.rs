@@ -6,6 +6,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 
 use crate::args::{duration, socket_address};
+use crate::examples;
 use crate::exit::ExitCode;
 use crate::mysql::{Applicant, Login, LoginError, Turn};
 
@@ -17,7 +18,7 @@ const NOBODY: &str = "onetrip-ready";
 const READ_BYTES: usize = 4096;
 
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(before_help = examples::READY, after_help = "\
 Opens no session and is not counted as a trip. For the health checks of containers and services.
 
 With --mysql, it logs in as a user that does not exist, since a server takes it for an attack if many connections \

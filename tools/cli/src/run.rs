@@ -298,6 +298,7 @@ fn supervise(
         survive_file_limits();
         let control = Control::listen(gateway.common());
         let mut call_sites = None;
+        let mut command = options.program.clone();
         match &control {
             Ok(control) => {
                 redirect.set.push((control::VARIABLE.to_owned(), control.path()));
@@ -306,10 +307,8 @@ fn supervise(
                     Err(error) => say(format_args!("tests are not told apart: {error}")),
                 }
                 if call_sites::are_wanted(options.call_sites, &options.program) {
-                    match CallSites::listen(control.directory(), Arc::clone(calls), redirect) {
-                        Ok(listening) => call_sites = Some(listening),
-                        Err(error) => say(format_args!("lines of the program are not known: {error:#}")),
-                    }
+                    let directory = control.directory();
+                    call_sites = hear_lines(options, directory, (gateway, calls), &mut command, redirect);
                 }
             }
             Err(error) => say(format_args!("tests cannot ask for their counts: {error:#}")),
@@ -330,9 +329,9 @@ fn supervise(
         let closed = lead.is_none().then(|| ClosedSince::now(database_ports(database))).flatten();
         let mut sights = Sights { open: BTreeSet::new(), closed };
         let (mut program, interceptor) = match lead {
-            None => (Program::spawn(&options.program, redirect)?, None),
+            None => (Program::spawn(&command, redirect)?, None),
             Some(lead) => {
-                let (program, interceptor) = Program::spawn_led(&options.program, redirect, lead)?;
+                let (program, interceptor) = Program::spawn_led(&command, redirect, lead)?;
                 (program, Some(interceptor))
             }
         };
@@ -360,6 +359,31 @@ fn supervise(
         }
         Ok(Ended { exit: exit?, has_tests, places })
     })
+}
+
+/// Has runtimes tell the lines of the program, as far as they can.
+fn hear_lines(
+    options: &RunOptions,
+    directory: &Path,
+    (gateway, calls): (&Gateway, &Arc<Mutex<Calls>>),
+    command: &mut Vec<OsString>,
+    redirect: &mut Redirect,
+) -> Option<CallSites> {
+    let listening = match CallSites::listen(directory, Arc::clone(calls), redirect) {
+        Ok(listening) => listening,
+        Err(error) => {
+            say(format_args!("lines of the program are not known: {error:#}"));
+            return None;
+        }
+    };
+    let port = match gateway.address() {
+        ListenAddress::Tcp(address) => address.port(),
+        ListenAddress::Unix(_) => 0,
+    };
+    if let Err(error) = call_sites::load_agent(options.call_sites, directory, port, command, redirect) {
+        say(format_args!("lines of Java programs are not known: {error}"));
+    }
+    Some(listening)
 }
 
 /// What is seen of a program's connections now and then.

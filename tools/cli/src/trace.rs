@@ -3,6 +3,7 @@ use std::path::Path;
 use anyhow::Result;
 use onetrip_ledger::{Analysis, Analyzer, Gaps, Mutes, TraceReader};
 
+use crate::progress::Progress;
 use crate::say::say;
 
 /// Reads a whole trace; what of it cannot be read is among the summary's gaps.
@@ -10,7 +11,9 @@ pub(crate) fn summarise(path: &Path, mutes: &Mutes) -> Result<Analysis> {
     let mut reader = TraceReader::open(path)?;
     let mut analyzer = Analyzer::new();
     let mut malformed = Gaps::default();
+    let progress = Progress::of_file(path);
     while let Some(block) = reader.next_block()? {
+        progress.advance(block.payload.len() as u64);
         if analyzer.block(block.stream, block.payload).is_err() {
             malformed.damaged_blocks += 1;
             malformed.damaged_bytes += block.payload.len() as u64;

@@ -1,5 +1,6 @@
 //! `onetrip lab tune`: a fetch size and a prefetch for one result, chosen and checked.
 
+use crate::examples;
 use crate::exit::ExitCode;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -21,7 +22,7 @@ const RTT: Duration = Duration::from_millis(1);
 const ROWS_MAX: u64 = 1_000_000;
 
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(before_help = examples::TUNE, after_help = "\
 Numbers, a table, or a trace of `onetrip run` describe what is read. Numbers take precedence. A table gives its rows \
 and their width. Its widest column is the large value if it has 1,000 bytes or more on average. A trace gives the result \
 with the most rows. It also gives the large values that were read one by one after that result, their number, and the \

@@ -86,7 +86,7 @@ for who in $(seq 20); do echo \"INSERT INTO visits VALUES ($who, 1);\"; done) | 
     let summary = job.text("summary");
     assert!(summary.starts_with("### onetrip: "), "{summary}");
     assert!(summary.contains("| trips | 2 | ") && summary.contains("| failed |"), "{summary}");
-    assert!(summary.contains("| OT001 | 0 | 0 | met |"), "{summary}");
+    assert!(summary.contains("| OT001 | 0 | 0 | passed |"), "{summary}");
     assert!(summary.contains("| OT003 "), "{summary}");
     assert!(job.text("output").contains("trips=") && job.text("output").contains("report="), "{output}");
     assert!(!summary.contains("onetrip-secret") && !output.contains("onetrip-secret"));

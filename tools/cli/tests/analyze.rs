@@ -1,4 +1,5 @@
-//! `onetrip analyze` as a command: what it exits with and says of files that are whole, cut, damaged and none.
+//! `onetrip analyze` as a command: what it exits with and says of files that are whole, cut, damaged and none, and what it
+//! exports.
 
 use std::process::{Command, Output};
 
@@ -56,6 +57,69 @@ fn what_is_no_capture_or_is_damaged_is_told_with_its_place() {
     let damaged = [head(), packet(u32::MAX, &[0; 100])].concat();
     assert_ends(&damaged, &[], 125, "24");
     assert_ends(&damaged, &["--budget", "trips=9", "--allow-no-connections"], 91, "could not be judged");
+}
+
+/// A segment of the connection from 10.0.0.1:40000 to 10.0.0.2:7000.
+fn segment(from_client: bool, numbers: [u32; 2], flags: u8, data: &[u8]) -> Vec<u8> {
+    let client = ([10, 0, 0, 1], 40_000_u16.to_be_bytes());
+    let server = ([10, 0, 0, 2], 7_000_u16.to_be_bytes());
+    let (from, to) = if from_client { (client, server) } else { (server, client) };
+    let mut frame = vec![0; 12];
+    frame.extend([8, 0, 0x45, 0]);
+    frame.extend((40 + data.len() as u16).to_be_bytes());
+    frame.extend([0, 0, 0, 0, 64, 6, 0, 0]);
+    frame.extend([from.0, to.0].concat());
+    frame.extend([from.1, to.1].concat());
+    frame.extend(numbers.map(u32::to_be_bytes).concat());
+    frame.extend([0x50, flags, 0xff, 0xff, 0, 0, 0, 0]);
+    frame.extend(data);
+    packet(frame.len() as u32, &frame)
+}
+
+/// A request and its reply.
+fn conversation() -> Vec<u8> {
+    const SYN: u8 = 2;
+    const ACK: u8 = 16;
+    let segments = [
+        segment(true, [99, 0], SYN, b""),
+        segment(false, [499, 100], SYN | ACK, b""),
+        segment(true, [100, 500], ACK, b""),
+        segment(true, [100, 500], ACK, b"request"),
+        segment(false, [500, 107], ACK, b"reply"),
+        segment(true, [107, 505], ACK, b""),
+    ];
+    [head(), segments.concat()].concat()
+}
+
+#[test]
+fn exchanges_of_a_capture_are_exported() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    for (format, name) in [("csv", "a.csv"), ("jsonl", "a.jsonl"), ("trace", "a.trace")] {
+        assert_ends(&conversation(), &["--export", format, "--export-to", &path(name)], 0, "1 round trip");
+    }
+    let csv = std::fs::read_to_string(path("a.csv")).unwrap();
+    let lines: Vec<&str> = csv.lines().collect();
+    assert_eq!(lines.len(), 2, "{csv}");
+    assert!(lines[0].starts_with("day,host,connection,"), "{csv}");
+    assert!(lines[1].starts_with("2023-11-14,10.0.0.2-7000,1,1,"), "{csv}");
+    let json = std::fs::read_to_string(path("a.jsonl")).unwrap();
+    assert!(json.starts_with("{\"day\":\"2023-11-14\",") && json.lines().count() == 1, "{json}");
+    assert!(std::fs::read(path("a.trace")).unwrap().starts_with(b"onetrip\0"));
+}
+
+#[test]
+fn an_export_without_a_place_is_refused() {
+    assert_ends(&conversation(), &["--export", "csv"], 125, "--export-to");
+    let nowhere = ["--export", "csv", "--export-to", "/nowhere/a.csv"];
+    assert_ends(&conversation(), &nowhere, 125, "cannot write /nowhere/a.csv");
+}
+
+#[cfg(not(feature = "parquet"))]
+#[test]
+fn parquet_is_refused_before_the_capture_is_read() {
+    let to = std::env::temp_dir().join("onetrip-no-export").display().to_string();
+    assert_ends(&conversation(), &["--export", "parquet", "--export-to", &to], 125, "--features parquet");
 }
 
 #[test]

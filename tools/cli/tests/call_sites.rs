@@ -2,8 +2,10 @@
 //!
 //! In the programs of `call_sites/`, a comment behind a line says which finding has to name it.
 
-use std::path::Path;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use onetrip_pgserver::{PgServer, repository};
@@ -17,34 +19,85 @@ INSERT INTO author SELECT n * n FROM generate_series(1, 30) AS n;
 INSERT INTO book SELECT n, (1 + n % 30) * (1 + n % 30), 'Book ' || n FROM generate_series(1, 90) AS n;
 ";
 
-fn server() -> PgServer {
-    let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("schema.sql");
-    std::fs::write(&file, SCHEMA).unwrap();
-    PgServer::start(&["--load", file.to_str().unwrap()])
+/// One for all tests: none depends on the rows that another writes.
+fn server() -> &'static PgServer {
+    static SERVER: OnceLock<PgServer> = OnceLock::new();
+    SERVER.get_or_init(|| {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("schema.sql");
+        std::fs::write(&file, SCHEMA).unwrap();
+        PgServer::start(&["--load", file.to_str().unwrap()])
+    })
 }
 
-/// Runs a program of Python, or of Node.
-fn run(server: &PgServer, options: &[&str], program: &[&str], variables: &[(&str, &str)]) -> Output {
-    let is_of_node = program.iter().any(|word| word.ends_with(".js"));
-    let python = repository().join(".venv/bin/python");
+/// Where programs find it.
+fn database() -> [(&'static str, String); 5] {
+    let at = &server().at;
+    [
+        ("PGHOST", "127.0.0.1".to_owned()),
+        ("PGPORT", at.port.to_string()),
+        ("PGDATABASE", "postgres".to_owned()),
+        ("PGUSER", at.user.clone()),
+        ("PGPASSWORD", at.password.clone()),
+    ]
+}
+
+/// Runs a program of Python, Node, Ruby or Java.
+fn run(options: &[&str], program: &[&str], variables: &[(&str, &str)]) -> Output {
+    let is_of = |end: &str| program.iter().any(|word| word.ends_with(end));
+    if is_of(".java") {
+        return run_words(options, &java_words(program[0]), variables);
+    }
+    let runtime: OsString = match () {
+        () if is_of(".js") => "node".into(),
+        () if is_of(".rb") => "ruby".into(),
+        () => repository().join(".venv/bin/python").into(),
+    };
+    let words: Vec<_> = [runtime].into_iter().chain(program.iter().map(OsString::from)).collect();
+    run_words(options, &words, variables)
+}
+
+/// The command line of a program of Java.
+fn java_words(program: &str) -> Vec<OsString> {
+    let path = format!("{}:{}", classes().display(), jars());
+    let class = program.trim_end_matches(".java");
+    ["java", "-XX:TieredStopAtLevel=1", "-cp", &path, class].map(OsString::from).to_vec()
+}
+
+fn jars() -> String {
+    repository().join("clients/java/target/lib/*").display().to_string()
+}
+
+/// The classes of all programs of Java, compiled once.
+fn classes() -> &'static Path {
+    static CLASSES: OnceLock<PathBuf> = OnceLock::new();
+    CLASSES.get_or_init(|| {
+        let classes = Path::new(env!("CARGO_TARGET_TMPDIR")).join("call_sites");
+        let mut compiler = Command::new("javac");
+        compiler.args(["-J-XX:TieredStopAtLevel=1", "-g", "-cp", &jars(), "-d"]).arg(&classes);
+        compiler.args(["JdbcProgram.java", "HibernateProgram.java"]).current_dir(directory());
+        let done = compiler.output().expect("javac is there");
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        classes
+    })
+}
+
+fn run_words(options: &[&str], words: &[OsString], variables: &[(&str, &str)]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_onetrip"))
         .arg("run")
         .args(options)
         .arg("--")
-        .arg(if is_of_node { "node".into() } else { python })
-        .args(program)
+        .args(words)
         .env("NODE_PATH", repository().join("clients/node/node_modules"))
         .current_dir(directory())
-        .envs([("PGHOST", "127.0.0.1"), ("PGDATABASE", "postgres"), ("PGPORT", &server.at.port.to_string())])
-        .envs([("PGUSER", &server.at.user), ("PGPASSWORD", &server.at.password)])
+        .envs(database())
         .envs(variables.iter().copied())
         .stdin(Stdio::null())
         .output()
         .expect("onetrip runs")
 }
 
-fn directory() -> std::path::PathBuf {
+fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/call_sites")
 }
 
@@ -52,12 +105,12 @@ fn directory() -> std::path::PathBuf {
 /// takes longer than that is their number no chance.
 const DISTANCE: [&str; 2] = ["--rtt", "20ms"];
 
-fn report(server: &PgServer, when: &str, program: &str) -> Value {
+fn report(when: &str, program: &str) -> Value {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("report.json");
     let options =
         [&DISTANCE[..], &["--call-sites", when, "--format", "json", "-o", file.to_str().unwrap()]].concat();
-    let done = run(server, &options, &[program], &[]);
+    let done = run(&options, &[program], &[]);
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap()
 }
@@ -79,12 +132,11 @@ fn innermost(report: &Value, code: &str) -> Vec<String> {
 
 /// Each finding that a comment of the program names has that line alone, and counts are those of a run without.
 fn names_its_lines(program: &str) {
-    let server = server();
-    let (with, without) = (report(&server, "auto", program), report(&server, "off", program));
+    let (with, without) = (report("auto", program), report("off", program));
     assert_eq!(counts(&with), counts(&without));
     let text = std::fs::read_to_string(directory().join(program)).unwrap();
     let marked = text.lines().zip(1..).filter_map(|(line, number)| {
-        let (_, mark) = line.split_once("  # OT").or_else(|| line.split_once(" // OT"))?;
+        let (_, mark) = line.split_once(" # OT").or_else(|| line.split_once(" // OT"))?;
         Some((format!("OT{}", mark.get(..3)?), format!("{program}:{number}")))
     });
     let mut count = 0;
@@ -128,10 +180,45 @@ fn orms_are_no_lines_of_the_program() {
     names_its_lines("orm_program.py");
 }
 
+/// Whether Ruby is here with the gems that its programs need; if not, says so.
+fn has_ruby() -> bool {
+    let asked = ["-e", "require 'pg'; require 'active_record'"];
+    let done = Command::new("ruby").args(asked).stderr(Stdio::null()).status();
+    let is_here = done.is_ok_and(|status| status.success());
+    if !is_here {
+        println!("skipped: no Ruby with the gems pg and activerecord here; scripts/setup installs them");
+    }
+    is_here
+}
+
+#[test]
+fn pg_of_ruby() {
+    if has_ruby() {
+        names_its_lines("pg_program.rb");
+    }
+}
+
+#[test]
+fn active_record_is_no_line_of_the_program() {
+    if has_ruby() {
+        names_its_lines("active_record_program.rb");
+    }
+}
+
+#[test]
+fn jdbc() {
+    names_its_lines("JdbcProgram.java");
+}
+
+#[test]
+fn hibernate_on_hikari_is_no_line_of_the_program() {
+    names_its_lines("HibernateProgram.java");
+}
+
 /// A compiled program wraps its driver (`bindings/go`).
 #[test]
 fn database_sql_of_go() {
-    let (server, built) = (server(), tempfile::tempdir().unwrap());
+    let built = tempfile::tempdir().unwrap();
     let program = built.path().join("program");
     let folder = directory().join("go");
     let mut build = Command::new("go");
@@ -147,9 +234,7 @@ fn database_sql_of_go() {
             .arg(&program)
             .arg(driver)
             .current_dir(&folder)
-            .envs([("PGHOST", "127.0.0.1"), ("PGDATABASE", "postgres")])
-            .envs([("PGPORT", &server.at.port.to_string()), ("PGUSER", &server.at.user)])
-            .env("PGPASSWORD", &server.at.password)
+            .envs(database())
             .output()
             .expect("onetrip runs");
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
@@ -177,34 +262,86 @@ for (author,) in cursor.fetchall():
 
 #[test]
 fn the_programs_own_sitecustomize_runs_as_well() {
-    let server = server();
     let own = tempfile::tempdir().unwrap();
     std::fs::write(own.path().join("sitecustomize.py"), "MINE = 7\n").unwrap();
     let path = [("PYTHONPATH", own.path().to_str().unwrap())];
-    let done = run(&server, &[], &["-c", TYPED], &path);
+    let done = run(&[], &["-c", TYPED], &path);
     let said = String::from_utf8_lossy(&done.stderr);
     assert!(done.status.success(), "{said}");
     assert!(said.contains("line   <string>:8"), "{said}");
 }
 
+#[test]
+fn what_the_program_has_ruby_require_is_required_as_well() {
+    if !has_ruby() {
+        return;
+    }
+    let own = tempfile::tempdir().unwrap();
+    let file = own.path().join("mine.rb");
+    std::fs::write(&file, "MINE = 7\n").unwrap();
+    let option = format!("-W0 -r{}", file.display());
+    let typed = "exit 3 unless MINE == 7 && $VERBOSE.nil? && defined?(OnetripCallSites)";
+    let words = ["ruby", "-e", typed].map(OsString::from);
+    let done = run_words(&[], &words, &[("RUBYOPT", &option)]);
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+}
+
+/// A JVM prints the variable's name if it is set, so `auto` does not set it.
+#[test]
+fn a_jvms_own_options_stay_and_auto_prints_nothing() {
+    let words = ["java", "-XshowSettings:properties", "-version"].map(OsString::from);
+    let said = |when: &str, words: &[OsString], variables: &[(&str, &str)]| {
+        let done = run_words(&["--call-sites", when], words, variables);
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert!(done.status.success(), "{said}");
+        said
+    };
+    assert!(!said("auto", &words, &[]).contains("Picked up"));
+    let shell = ["sh", "-c", "java -XshowSettings:properties -version"].map(OsString::from);
+    let said = said("on", &shell, &[("JAVA_TOOL_OPTIONS", "-Dmine=7")]);
+    assert!(said.contains("Picked up JAVA_TOOL_OPTIONS: -agentpath:"), "{said}");
+    assert!(said.contains("mine = 7"), "{said}");
+}
+
+/// A runtime whose options name half of a path would not start.
+#[test]
+fn a_directory_that_options_cannot_name_costs_only_the_lines() {
+    let outer = tempfile::tempdir().unwrap();
+    let inner = outer.path().join("of two words");
+    std::fs::create_dir(&inner).unwrap();
+    let shell = ["sh", "-c", "node -e 1 && java -version"].map(OsString::from);
+    let done = run_words(&["--call-sites", "on"], &shell, &[("TMPDIR", inner.to_str().unwrap())]);
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{said}");
+    assert!(said.contains("lines of the program are not known: options cannot hold the path"), "{said}");
+}
+
 /// Nobody listens there any more, or never did.
 #[test]
 fn a_program_whose_lines_nobody_asks_for_runs_as_without() {
-    let server = server();
     let hook = repository().join("tools/cli/src/call_sites");
-    let path = [("PYTHONPATH", hook.to_str().unwrap()), ("ONETRIP_CALLS", "/nowhere/calls")];
-    let done = run(&server, &["--call-sites", "off"], &["psycopg_program.py"], &path);
-    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let ruby = format!("-r{}", hook.join("call_sites.rb").display());
+    let agent = concat!("-agentpath:", env!("OUT_DIR"), "/jvm.so=1");
+    let variables = [
+        ("PYTHONPATH", hook.to_str().unwrap()),
+        ("RUBYOPT", &ruby),
+        ("JAVA_TOOL_OPTIONS", agent),
+        ("ONETRIP_CALLS", "/nowhere/calls"),
+    ];
+    let programs = ["psycopg_program.py", "JdbcProgram.java", "pg_program.rb"];
+    for program in programs.into_iter().filter(|program| !program.ends_with(".rb") || has_ruby()) {
+        let done = run(&["--call-sites", "off"], &[program], &variables);
+        assert!(done.status.success(), "{program}: {}", String::from_utf8_lossy(&done.stderr));
+    }
 }
 
 #[test]
 fn a_process_that_outlives_the_run_can_start_others() {
     const PATIENCE: Duration = Duration::from_secs(30);
-    let server = server();
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("ended");
     let begun = Instant::now();
-    let done = run(&server, &[], &["outliving_program.js", file.to_str().unwrap()], &[]);
+    let done = run(&[], &["outliving_program.js", file.to_str().unwrap()], &[]);
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     assert!(!file.exists(), "the run has not waited for it");
     while !std::fs::read_to_string(&file).is_ok_and(|text| text.ends_with('\n')) {

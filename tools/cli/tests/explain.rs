@@ -30,7 +30,7 @@ fn several_codes_print_several_pages_in_the_order_and_case_that_they_were_named_
     let output = explain(&["ot012", "OT001"]);
     assert!(output.status.success());
     let titles: Vec<&str> =
-        text(&output.stdout).lines().filter(|line| line.starts_with("# ")).take(2).collect();
+        text(&output.stdout).lines().filter(|line| line.starts_with("# OT")).take(2).collect();
     assert_eq!(titles, ["# OT012: independent statements in sequence", "# OT001: N+1 loop"]);
     assert!(text(&output.stdout).contains("## Fix by driver\n"));
 }

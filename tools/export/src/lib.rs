@@ -1,11 +1,15 @@
-//! A trace for other tools: JSON Lines, and Parquet behind the feature of that name.
+//! A trace for other tools: CSV, JSON Lines, and Parquet behind the feature of that name.
 //!
-//! [`rows`] reads a trace and gives one [`Row`] per exchange, with names in place of a stream's ids. Both formats
-//! write the same rows, one field or column for each of theirs.
+//! [`rows`] reads a trace and gives one [`Row`] per exchange, with names in place of a stream's ids. All formats write the
+//! same rows, with the columns that [`COLUMNS`] and `docs/rows.md` describe.
 //!
 //! Non-scope: what the rows mean for trips and findings (`ledger`).
 
+mod clock;
+mod columns;
+mod csv;
 mod row;
+mod template;
 
 #[cfg(feature = "parquet")]
 mod table;
@@ -14,10 +18,14 @@ use std::io::{self, Write};
 
 use onetrip_ledger::{TraceError, TraceReader};
 
-pub use row::{Row, StatementRow, rows};
+pub use clock::Timestamp;
+pub use columns::{COLUMNS, Column, PARTITIONS, STATEMENT_COLUMNS};
+pub use csv::csv;
+pub use row::{Host, Row, StatementRow, rows};
+pub use template::Template;
 
 #[cfg(feature = "parquet")]
-pub use table::parquet;
+pub use table::{SCHEMA, new_directory, parquet};
 
 /// A trace cannot be exported.
 #[derive(Debug, thiserror::Error)]
@@ -28,20 +36,28 @@ pub enum ExportError {
     /// The result cannot be written.
     #[error("cannot write the export: {0}")]
     Write(#[from] io::Error),
+    /// Files that are there would be mixed with those of the export.
+    #[cfg(feature = "parquet")]
+    #[error("cannot write the export to {0}: the directory is not empty. Name a new one")]
+    NotEmpty(String),
     /// The result cannot be written as Parquet.
     #[cfg(feature = "parquet")]
     #[error("cannot write the export: {0}")]
     Parquet(#[from] ::parquet::errors::ParquetError),
 }
 
-/// Writes one JSON object per exchange and line.
+/// Writes one JSON object per exchange and line. `read` is told of the bytes that are read.
 ///
 /// # Errors
 ///
 /// A trace that cannot be read, or a writer that fails.
-pub fn json_lines(reader: &mut TraceReader, mut out: impl Write) -> Result<(), ExportError> {
-    rows(reader, |row| {
-        serde_json::to_writer(&mut out, row).map_err(io::Error::from)?;
+pub fn json_lines(
+    reader: &mut TraceReader,
+    mut out: impl Write,
+    read: impl FnMut(u64),
+) -> Result<(), ExportError> {
+    rows(reader, read, |row| {
+        serde_json::to_writer(&mut out, &row).map_err(io::Error::from)?;
         out.write_all(b"\n")?;
         Ok(())
     })?;

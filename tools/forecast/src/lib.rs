@@ -18,8 +18,8 @@ mod transfer;
 
 use std::time::Duration;
 
+use onetrip_ledger::Summary;
 use onetrip_ledger::timeline::Timeline;
-use onetrip_ledger::{Finding, Summary};
 use onetrip_link::BitsPerSecond;
 
 pub use curve::{Curve, CurveLine, CurvePoint};
@@ -65,7 +65,7 @@ pub struct Forecast<'t> {
     own_ns: f64,
     /// Trips that remedies took out of the run.
     removed: u64,
-    /// Trips that remedies would take out at best; nought where some were on, and what is left stays for a reason.
+    /// Trips that remedies would take out at least; nought where some were on, and what is left stays for a reason.
     removable: u64,
 }
 
@@ -73,7 +73,7 @@ impl<'t> Forecast<'t> {
     /// Prepares to play the trips of `timeline`, which `summary` counts.
     pub fn new(summary: &'t Summary, timeline: &'t Timeline) -> Self {
         let removed = summary.removed.values().sum();
-        let removable = if removed > 0 { 0 } else { summary.findings.iter().map(Finding::removable).sum() };
+        let removable = if removed > 0 { 0 } else { summary.would_remove().exact };
         let mut forecast = Self { summary, replay: Replay::new(timeline), own_ns: 0.0, removed, removable };
         let path = Path { rtt: forecast.measured_rtt(), bandwidth: None };
         let seen = forecast.scaled(forecast.replay.play(Change { path, per_trip_ns: 0.0 }));
@@ -127,8 +127,8 @@ impl<'t> Forecast<'t> {
             }
         };
         let as_is = prediction(|_, outcome, _| outcome.time_ns as f64);
-        // What is not known to only read stays as it is.
-        let at_best = || Prediction { high_ns: as_is.time_ns, ..prediction(Self::remedied_ns) };
+        // They may be slow, or find something else in the way.
+        let remedied = || Prediction { high_ns: as_is.time_ns, ..prediction(Self::remedied_ns) };
         let bytes = self.summary.bytes_sent.max(self.summary.bytes_received);
         Price {
             rtt_ns: prices::nanoseconds(path.rtt),
@@ -136,7 +136,7 @@ impl<'t> Forecast<'t> {
             as_is,
             fixed: prediction(Self::fixed_ns),
             limit: prediction(Self::limit_ns),
-            with_remedies: (self.removable > 0).then(at_best),
+            with_remedies: (self.removable > 0).then(remedied),
             without_remedies: (self.removed > 0).then(|| prediction(Self::unremedied_ns)),
             bits_per_second: (bytes as f64 * 8e9 / expected.time_ns.max(1) as f64) as u64,
         }
@@ -149,7 +149,7 @@ impl<'t> Forecast<'t> {
         self.without_ns(saved, outcome, rtt_ns)
     }
 
-    /// The run with what remedies can take out at best taken out: the server's part of these trips stays.
+    /// The run with what remedies take out at least taken out: the server's part of these trips stays.
     fn remedied_ns(&self, outcome: &Outcome, rtt_ns: f64) -> f64 {
         self.without_ns(self.removable as f64 * self.trip_ns(rtt_ns), outcome, rtt_ns)
     }
@@ -205,7 +205,7 @@ fn waking_ns(rtt_ns: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use onetrip_ledger::timeline::TripSample;
-    use onetrip_ledger::{Code, Driver, Evidence, Finding, Obstacle, Remedy};
+    use onetrip_ledger::{Code, Driver, Evidence, Finding, Obstacle, Remedy, Would};
 
     use super::*;
 
@@ -254,6 +254,7 @@ mod tests {
             trips,
             avoidable: trips - 1,
             removed: 0,
+            would: Default::default(),
             left: [(Obstacle::Off, trips)].into(),
             impure: None,
             waited_ns: (trips - 1) * MS / 2,
@@ -279,10 +280,11 @@ mod tests {
     }
 
     #[test]
-    fn remedies_at_best_leave_what_is_the_servers_and_the_programs() {
+    fn remedies_leave_what_is_the_servers_and_the_programs() {
         let (mut summary, timeline) = trips(1000);
         assert_eq!(at_13_ms(&Forecast::new(&summary, &timeline)).with_remedies, None, "nothing is found");
         summary.findings.push(loop_of(900));
+        summary.would.insert(Remedy::Loops, Would { exact: 899, isolated: 0 });
         let price = at_13_ms(&Forecast::new(&summary, &timeline));
         let with = price.with_remedies.expect("something is found");
         // The loop but for one trip, and what the others and the server take.

@@ -90,7 +90,7 @@ impl Forecast<'_> {
                 line("as is", |price| Some(price.as_is)),
                 line("with code fixes", |price| Some(price.fixed)),
                 line("one-trip limit", |price| Some(price.limit)),
-                line("remedies, at best", |price| price.with_remedies),
+                line("with remedies", |price| price.with_remedies),
                 line("no remedies", |price| price.without_remedies),
             ]
             .into_iter()

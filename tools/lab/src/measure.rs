@@ -39,28 +39,60 @@ pub enum Measure {
 impl Measure {
     /// The cell's number; `None` where it was not measured.
     pub fn of(self, cell: &Cell) -> Option<f64> {
-        let median = |numbers: &[u64]| (!numbers.is_empty()).then(|| Summary::of(numbers).median as f64);
-        let operations = cell.operations.max(1) as f64;
+        if let Some(rounds) = self.rounds(cell) {
+            return (!rounds.is_empty()).then(|| self.of_round(cell, Summary::of(rounds).median));
+        }
         match self {
-            Self::Time => median(&cell.rounds_ns),
-            Self::TimePerOperation => {
-                median(&cell.rounds_ns).map(|time| time * cell.sessions.max(1) as f64 / operations)
-            }
-            Self::Throughput => median(&cell.rounds_ns).map(|time| operations * 1e9 / time.max(1.0)),
             Self::Trips => Some(cell.trips as f64),
-            Self::CpuPerOperation => median(&cell.cpu_ns).map(|time| time / operations),
-            Self::ServerCpuPerOperation => median(&cell.server_cpu_ns).map(|time| time / operations),
             Self::ServerIdle => {
                 let wall: u64 = cell.rounds_ns.iter().sum();
                 let used: u64 = cell.server_cpu_ns.iter().sum();
                 let all = (wall * cell.processors.max(1)) as f64;
                 (!cell.server_cpu_ns.is_empty() && wall > 0).then(|| (1.0 - used as f64 / all).max(0.0))
             }
-            Self::AllocatedPerOperation => cell.allocated.map(|all| all.bytes as f64 / operations),
+            Self::AllocatedPerOperation => {
+                cell.allocated.map(|all| all.bytes as f64 / cell.operations.max(1) as f64)
+            }
             Self::Memory => (cell.memory_max > 0).then_some(cell.memory_max as f64),
-            Self::Wal => median(&cell.wal_bytes),
             Self::BesideP99 => (!cell.beside_ns.is_empty()).then(|| Summary::of(&cell.beside_ns).p99 as f64),
             Self::Bytes => Some((cell.bytes_sent + cell.bytes_received) as f64),
+            // They have rounds.
+            Self::Time
+            | Self::TimePerOperation
+            | Self::Throughput
+            | Self::CpuPerOperation
+            | Self::ServerCpuPerOperation
+            | Self::Wal => None,
+        }
+    }
+
+    /// The least and the greatest round of the cell, where the number is the median of several.
+    pub fn spread(self, cell: &Cell) -> Option<(f64, f64)> {
+        let rounds = self.rounds(cell).filter(|rounds| rounds.len() > 1)?;
+        let (least, most) = (rounds.iter().min()?, rounds.iter().max()?);
+        let ends = [self.of_round(cell, *least), self.of_round(cell, *most)];
+        Some((ends[0].min(ends[1]), ends[0].max(ends[1])))
+    }
+
+    /// What was measured of each round, where the number is a median.
+    fn rounds(self, cell: &Cell) -> Option<&[u64]> {
+        match self {
+            Self::Time | Self::TimePerOperation | Self::Throughput => Some(&cell.rounds_ns),
+            Self::CpuPerOperation => Some(&cell.cpu_ns),
+            Self::ServerCpuPerOperation => Some(&cell.server_cpu_ns),
+            Self::Wal => Some(&cell.wal_bytes),
+            _ => None,
+        }
+    }
+
+    /// The number of one round.
+    fn of_round(self, cell: &Cell, round: u64) -> f64 {
+        let (round, operations) = (round as f64, cell.operations.max(1) as f64);
+        match self {
+            Self::TimePerOperation => round * cell.sessions.max(1) as f64 / operations,
+            Self::Throughput => operations * 1e9 / round.max(1.0),
+            Self::CpuPerOperation | Self::ServerCpuPerOperation => round / operations,
+            _ => round,
         }
     }
 

@@ -184,7 +184,7 @@ mod tests {
     fn files_are_drawn_from_samples_alone_and_need_nothing_else() {
         let directory = tempfile::tempdir().unwrap();
         let mut samples = samples_of(&[("1", "slow & <old>", 900), ("2", "slow & <old>", 1_800)]);
-        for (name, kind) in [("lines", ChartKind::Lines), ("bars", ChartKind::Bars)] {
+        for (name, kind) in [("lines", ChartKind::Lines), ("dots", ChartKind::Dots)] {
             samples.charts.push(ChartSpec {
                 name: name.into(),
                 title: "Time".into(),
@@ -198,7 +198,7 @@ mod tests {
         }
         write_files(directory.path(), &samples).unwrap();
         let read = |name: &str| fs::read(directory.path().join(name)).unwrap();
-        for name in ["example-lines.png", "example-lines-dark.png", "example-bars.png"] {
+        for name in ["example-lines.png", "example-lines-dark.png", "example-dots.png"] {
             assert!(read(name).starts_with(b"\x89PNG"), "{name}");
         }
         let page = String::from_utf8(read("example.html")).unwrap();

@@ -5,7 +5,7 @@ use onetrip_ledger::{Code, NoSession, Refusal, Summary};
 
 use crate::clean::{clean, cut};
 use crate::number::{bound, count, counted, percent};
-use crate::remedies::switch;
+use crate::remedies::removes;
 use crate::sqlstate::{condition, way_in};
 use crate::{Report, RunInfo};
 
@@ -19,6 +19,8 @@ const WAITED_MIN_NS: u64 = 5_000_000;
 const WAITED_MIN_PERCENT: u64 = 1;
 /// Columns of the server's words, or of a reason.
 const REASON_MAX: usize = 300;
+/// Below this distance, in microseconds, remedies are inactive.
+const NEAR_US: u32 = 200;
 /// Patterns that the sentence names.
 const PATTERNS_MAX: usize = 2;
 
@@ -60,7 +62,7 @@ pub(crate) fn sentence(report: &Report<'_>) -> String {
         // What was seen says the same, and what to do.
         [_, ..] if summary.sessions == 0 => format!("Could not be judged. {seen}"),
         [first, more @ ..] => {
-            // What is broken is so whatever else is not known.
+            // What has failed has, whatever else is not known.
             let part = if report.ruling() == Ruling::Failed { "Not all could be" } else { "Could not be" };
             let more = match more.len() {
                 0 => String::new(),
@@ -117,19 +119,17 @@ fn work(summary: &Summary, has_failed: bool) -> String {
             named.join(", ")
         }
     };
-    let switch = loop_switch(summary);
-    format!("{trips}, {} avoidable ({share}): {named}.{switch}{errors}", count(avoidable))
+    let removable = removable(summary);
+    format!("{trips}, {} avoidable ({share}): {named}.{removable}{errors}", count(avoidable))
 }
 
-/// The switch that removes the loop that costs most, as a sentence.
-fn loop_switch(summary: &Summary) -> String {
-    let loops = || summary.findings.iter().filter(|finding| finding.code == Code::Loop);
-    let Some(switch) = loops().max_by_key(|finding| finding.avoidable).and_then(switch) else {
-        return String::new();
-    };
-    let occurrences = loops().fold(0_u64, |sum, finding| sum.saturating_add(finding.occurrences));
-    let removed = if occurrences > 1 { "the costliest loop" } else { "the loop" };
-    format!(" `{switch}` removes {removed}.")
+/// What remedies would have removed, as a sentence.
+fn removable(summary: &Summary) -> String {
+    let trips = |trips| counted(trips, "round trip", "round trips");
+    let Some(removes) = removes(summary.would_remove(), trips) else { return String::new() };
+    let is_far = summary.rtt_min_us.is_some_and(|rtt| rtt >= NEAR_US);
+    let where_far = if is_far { "" } else { ", where the database is 0.2 ms away or farther" };
+    format!(" Without a change of code, {removes}{where_far}.")
 }
 
 /// What the server refused; its words may hold values, so that only the SQLSTATE is told.
@@ -189,7 +189,9 @@ mod tests {
     use std::str::FromStr;
 
     use onetrip_ledger::judge::{Limit, Rules};
-    use onetrip_ledger::{Driver, Evidence, Finding, Gaps, Obstacle, PathTimes, ScopeTotals, TripTotals};
+    use onetrip_ledger::{
+        Driver, Evidence, Finding, Gaps, PathTimes, Remedy, ScopeTotals, TripTotals, Would,
+    };
 
     use super::*;
 
@@ -203,6 +205,7 @@ mod tests {
             trips: avoidable + 1,
             avoidable,
             removed: 0,
+            would: Would::default(),
             left: BTreeMap::new(),
             impure: None,
             waited_ns,
@@ -249,26 +252,36 @@ mod tests {
     }
 
     #[test]
-    fn the_switch_that_removes_the_costliest_loop_is_a_sentence_of_its_own() {
-        let said = |occurrences, obstacle| {
-            let mut found = finding(Code::Loop, occurrences, 400, 0);
-            found.left.insert(obstacle, 400);
-            sentence(&Report::new(&run(412, 0, vec![found])))
+    fn what_remedies_would_remove_is_a_sentence_of_its_own() {
+        let said = |would: &[(Remedy, Would)], rtt_min_us| {
+            let found = vec![finding(Code::Loop, 1, 400, 0)];
+            let would = would.iter().copied().collect();
+            sentence(&Report::new(&Summary { would, rtt_min_us, ..run(412, 0, found) }))
         };
+        let begin = (Remedy::Begin, Would { exact: 2, isolated: 0 });
+        let loops = (Remedy::Loops, Would { exact: 0, isolated: 380 });
+        let found = "412 round trips, 400 avoidable (97 %): all by an N+1 loop.";
+        assert_eq!(said(&[], Some(13_000)), found, "no switch removes it");
         assert_eq!(
-            said(1, Obstacle::Off),
-            "412 round trips, 400 avoidable (97 %): all by an N+1 loop. `--remedies exact` removes the loop."
+            said(&[begin], Some(13_000)),
+            format!("{found} Without a change of code, `--remedies exact` removes at least 2 round trips.")
         );
         assert_eq!(
-            said(2, Obstacle::OffAtItsLevel),
-            "412 round trips, 400 avoidable (97 %): all by 2 N+1 loops. `--remedies exact --isolation \
-             repeatable-read` removes the costliest loop."
+            said(&[begin, loops], Some(13_000)),
+            format!(
+                "{found} Without a change of code, `--remedies exact` removes at least 2 round trips; with `--isolation \
+                 repeatable-read`, 382."
+            )
         );
-        assert_eq!(
-            said(1, Obstacle::NoTransaction),
-            "412 round trips, 400 avoidable (97 %): all by an N+1 loop.",
-            "no switch removes it"
-        );
+        for near in [Some(90), None] {
+            assert_eq!(
+                said(&[loops], near),
+                format!(
+                    "{found} Without a change of code, `--remedies exact --isolation repeatable-read` removes at least 380 \
+                     round trips, where the database is 0.2 ms away or farther."
+                )
+            );
+        }
     }
 
     #[test]

@@ -46,7 +46,7 @@ pub struct Report<'a> {
     pub summary: &'a Summary,
     /// The program that was run, where there was one.
     pub run: Option<&'a RunInfo>,
-    /// How the run kept to what it was judged by, if it was.
+    /// How the run met what it was judged by, if it was.
     pub judgement: Option<&'a Judgement>,
     /// What it costs at other distances.
     pub prices: Option<&'a Prices>,
@@ -56,14 +56,17 @@ pub struct Report<'a> {
     pub sides: Option<&'a TwoSides>,
     /// How to point the program at the gateway: said when no connection reached it.
     pub how_to_connect: &'a str,
+    /// The command line that makes the report, without secrets; empty where nobody wants to know.
+    pub command: &'a [String],
 }
 
 /// The program whose traffic was counted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Run"))]
 pub struct RunInfo {
     /// The program and its arguments; empty where a gateway served whoever came.
     pub command: Vec<String>,
-    /// How it exited; `None` if a signal ended it or it still runs.
+    /// How it exited; nothing if a signal ended it or it still runs.
     pub exit_code: Option<i32>,
     /// The signal that ended it.
     pub signal: Option<i32>,
@@ -75,7 +78,7 @@ pub struct RunInfo {
     pub has_tests: bool,
     /// The program's variables that were pointed at the gateway.
     pub pointed: Vec<String>,
-    /// How connections were led to the gateway whatever the program's settings say; `None` if they were not.
+    /// How connections were led to the gateway whatever the program's settings say; nothing if they were not.
     pub redirected: Option<Redirected>,
 }
 
@@ -92,6 +95,7 @@ impl RunInfo {
 
 /// Connections that were led to the gateway.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Redirected {
     /// What led them.
     pub by: &'static str,
@@ -110,6 +114,7 @@ impl<'a> Report<'a> {
             network: None,
             sides: None,
             how_to_connect: "",
+            command: &[],
         }
     }
 

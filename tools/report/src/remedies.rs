@@ -1,6 +1,6 @@
 //! What the gateway can do about a finding while the program stays as it is, and what it did.
 
-use onetrip_ledger::{Code, Evidence, Finding, Obstacle};
+use onetrip_ledger::{Code, Evidence, Finding, Obstacle, Would};
 
 use crate::clean::{clean, cut};
 use crate::number::{count, counted};
@@ -32,16 +32,11 @@ pub(crate) fn remedy(finding: &Finding) -> Option<String> {
     if finding.left.contains_key(&Obstacle::WatchedOnly) {
         return None;
     }
+    if let Some(text) = removes(finding.would, |trips| format!("{} of these trips", count(trips))) {
+        return Some(text);
+    }
     match finding.evidence {
-        Evidence::Alone { begins, commits, .. } if begins + commits > 0 && finding.removed == 0 => {
-            let begins = counted(begins, "BEGIN", "BEGINs");
-            Some(format!(
-                "`--remedies exact` answers {begins} at once, and the end of each read-only transaction"
-            ))
-        }
-        Evidence::Prepares { .. } => {
-            Some("`--remedies exact` prepares and runs the statement in one trip".to_owned())
-        }
+        Evidence::Prepares { .. } => Some("`--remedies exact` can save the trip that prepares".to_owned()),
         Evidence::Fetches { .. }
             if finding.left.contains_key(&Obstacle::OffAtItsLevel)
                 || finding.left.contains_key(&Obstacle::Off) =>
@@ -56,22 +51,32 @@ pub(crate) fn remedy(finding: &Finding) -> Option<String> {
     }
 }
 
-/// The switch that removes most of the remaining trips of a loop; `None` where no switch does.
-pub(crate) fn switch(finding: &Finding) -> Option<&'static str> {
-    match main_obstacle(finding)? {
-        Obstacle::Off => Some("--remedies exact"),
-        Obstacle::OffAtItsLevel => Some("--remedies exact --isolation repeatable-read"),
-        Obstacle::ReadCommitted => Some("--isolation repeatable-read"),
-        _ => None,
-    }
+/// What remedies would have removed, with their switch; `what` says what is counted. `None` where they would have removed
+/// nothing for sure.
+pub(crate) fn removes(would: Would, what: impl Fn(u64) -> String) -> Option<String> {
+    let Would { exact, isolated } = would;
+    Some(match (exact, isolated) {
+        (0, 0) => return None,
+        (0, more) => {
+            format!("`--remedies exact --isolation repeatable-read` removes at least {}", what(more))
+        }
+        (exact, 0) => format!("`--remedies exact` removes at least {}", what(exact)),
+        (exact, _) => format!(
+            "`--remedies exact` removes at least {}; with `--isolation repeatable-read`, {}",
+            what(exact),
+            count(would.all())
+        ),
+    })
 }
 
 /// How to remove a loop, or why that is not possible here.
 fn removal(finding: &Finding) -> Option<String> {
-    if let Some(switch) = switch(finding) {
-        return Some(format!("`{switch}` removes it"));
-    }
     let text = match main_obstacle(finding)? {
+        Obstacle::Off | Obstacle::OffAtItsLevel => {
+            "Nothing of it is surely removed by `--remedies exact`: a loop is learned from some 20 statements, and the database must \
+             be fast for its distance. Try it, with `--learned FILE` for the next run."
+        }
+        Obstacle::ReadCommitted => "`--isolation repeatable-read` removes it, but for its first rows",
         Obstacle::NoTransaction | Obstacle::OffOutside => {
             "Not removable outside a transaction. Inside a REPEATABLE READ transaction, `--remedies exact` removes it."
         }
@@ -134,6 +139,7 @@ mod tests {
             trips: 10,
             avoidable: 9,
             removed,
+            would: Would::default(),
             left: left.iter().copied().collect(),
             impure: Some("function f() is not a built-in function known to be harmless".into()),
             waited_ns: 0,
@@ -150,9 +156,10 @@ mod tests {
         let how = |obstacles: &[_]| remedy(&left(0, obstacles));
         assert_eq!(
             how(&[(Obstacle::ReadCommitted, 8), (Obstacle::NoTransaction, 2)]).as_deref(),
-            Some("`--isolation repeatable-read` removes it")
+            Some("`--isolation repeatable-read` removes it, but for its first rows")
         );
-        assert_eq!(how(&[(Obstacle::Off, 3)]).as_deref(), Some("`--remedies exact` removes it"));
+        let short = how(&[(Obstacle::Off, 3)]).unwrap_or_default();
+        assert!(short.starts_with("Nothing of it is surely removed"), "{short}");
         assert_eq!(
             how(&[(Obstacle::NoTransaction, 3)]).as_deref(),
             Some(
@@ -166,6 +173,23 @@ mod tests {
             |obstacles: &[_]| remedy(&Finding { evidence: prepares.clone(), ..left(0, obstacles) });
         assert!(of_prepares(&[]).is_some() && of_prepares(&[(Obstacle::WatchedOnly, 9)]).is_none());
         assert_eq!(how(&[]), None);
+    }
+
+    #[test]
+    fn what_remedies_would_remove_is_said_with_its_switch() {
+        let of = |exact, isolated| {
+            let would = Would { exact, isolated };
+            remedy(&Finding { would, ..left(0, &[(Obstacle::Off, 9)]) }).unwrap_or_default()
+        };
+        assert_eq!(of(5, 0), "`--remedies exact` removes at least 5 of these trips");
+        assert_eq!(
+            of(0, 1_000),
+            "`--remedies exact --isolation repeatable-read` removes at least 1,000 of these trips"
+        );
+        assert_eq!(
+            of(2, 7),
+            "`--remedies exact` removes at least 2 of these trips; with `--isolation repeatable-read`, 9"
+        );
     }
 
     #[test]

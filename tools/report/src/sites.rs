@@ -47,6 +47,7 @@ mod tests {
             trips: 10,
             avoidable: 9,
             removed: 0,
+            would: Default::default(),
             left: [].into(),
             impure: None,
             waited_ns: 0,

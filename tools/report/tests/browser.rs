@@ -1,4 +1,4 @@
-//! The page in Debian's headless Chromium: slider, zoom, keys and narrow screens. Skipped where there is none.
+//! The page in Debian's headless Chromium: slider, zoom, filters, tables, keys and narrow screens. Skipped where there is none.
 //!
 //! `ONETRIP_SCREENSHOTS=DIR` writes pictures to look at.
 
@@ -150,7 +150,11 @@ impl Browser {
 
     fn key(&mut self, key: &str, code: u32) {
         // Characters come with their text, as from a keyboard.
-        let text = if key.chars().count() == 1 { json!(key) } else { json!("") };
+        let text = match key {
+            "Enter" => json!("\r"),
+            key if key.chars().count() == 1 => json!(key),
+            _ => json!(""),
+        };
         for kind in ["keyDown", "keyUp"] {
             let parameters = json!({"type": kind, "key": key, "windowsVirtualKeyCode": code, "text": if kind == "keyDown" { text.clone() } else { json!("") }});
             self.ask("Input.dispatchKeyEvent", parameters);
@@ -202,6 +206,7 @@ impl Browser {
 
     fn save(&self, path: &Path, encoded: &Value) {
         use base64ct::{Base64, Encoding};
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, Base64::decode_vec(encoded["data"].as_str().unwrap()).unwrap()).unwrap();
     }
 
@@ -314,9 +319,127 @@ fn the_waterfall_zooms_by_buttons_keys_and_wheel_and_tells_each_trip() {
 }
 
 #[test]
+fn the_slider_prices_findings_too() {
+    let Some(mut browser) = Browser::start() else { return };
+    browser.open(&story_page(1), 1280, 900, "light");
+    assert_eq!(browser.text("#finding-1 [data-price]"), "5.66 s at 12.9 ms");
+    browser.run("document.querySelector('.presets button:last-child').click()");
+    // 399 trips, and a tenth of 5.16 s that is not the wire's.
+    assert_eq!(browser.text("#finding-1 [data-price]"), "28.4 s at 70.0 ms");
+    browser.assert_quiet();
+}
+
+#[test]
+fn a_finding_leads_to_its_trips_and_a_trip_to_its_finding() {
+    let Some(mut browser) = Browser::start() else { return };
+    for (width, scheme) in [(1280, "dark"), (360, "light")] {
+        browser.open(&story_page(4), width, 900, scheme);
+        // By keyboard alone: the button, then the trips.
+        browser.run("document.querySelector('#finding-1 [data-finding]').focus()");
+        browser.key("Enter", 13);
+        browser.settle();
+        assert_eq!(browser.run("document.activeElement.id"), "waterfall");
+        assert_eq!(browser.run("document.getElementById('only-finding').value"), "1");
+        for _ in 0..5 {
+            browser.key("ArrowRight", 39);
+            let told = browser.text("#trip");
+            assert!(told.contains("SELECT salary") && told.ends_with("OT001 N+1 loop"), "{told}");
+        }
+        browser.key("ArrowDown", 40);
+        assert!(browser.text("#trip").contains("connection 2 of staff@shop"), "{}", browser.text("#trip"));
+        browser.screenshot(&format!("finding-{width}-{scheme}"));
+        browser.run("document.querySelector('#trip a').click()");
+        assert_eq!(browser.run("location.hash"), "#finding-1");
+    }
+    browser.assert_quiet();
+}
+
+#[test]
+fn trips_are_filtered_by_connection_user_and_scope() {
+    let Some(mut browser) = Browser::start() else { return };
+    browser.open(&story_page(4), 1280, 900, "light");
+    let choose = |browser: &mut Browser, name: &str, value: &str| {
+        browser.run(&format!(
+            "(() => {{ const list = document.getElementById('only-{name}'); list.value = [...list.options].find((option) => \
+             option.text === {value:?}).value; list.dispatchEvent(new Event('change')); }})()"
+        ));
+        browser.settle();
+        browser.text("#trip")
+    };
+    let height = |browser: &mut Browser| browser.run("document.getElementById('waterfall').clientHeight");
+    let whole = height(&mut browser);
+    assert_eq!(choose(&mut browser, "user", "staff@shop"), "202 trips chosen.");
+    assert_ne!(height(&mut browser), whole, "two lanes of four");
+    assert_eq!(choose(&mut browser, "scope", "GET /shop"), "0 trips chosen.");
+    browser.run("document.getElementById('waterfall').focus()");
+    browser.key("ArrowRight", 39);
+    assert_eq!(browser.text("#trip"), "0 trips chosen.", "there is nothing to step to");
+    assert_eq!(
+        choose(&mut browser, "scope", "GET /staff"),
+        "196 trips chosen.",
+        "without the trips that connect"
+    );
+    assert_eq!(choose(&mut browser, "connection", "4"), "98 trips chosen.");
+    browser.run("document.getElementById('waterfall').focus()");
+    browser.key("ArrowRight", 39);
+    let told = browser.text("#trip");
+    assert!(told.contains("connection 4 of staff@shop") && told.contains(", GET /staff"), "{told}");
+    browser.assert_quiet();
+}
+
+#[test]
+fn statements_are_sorted_and_searched() {
+    let Some(mut browser) = Browser::start() else { return };
+    let first = "#statements tbody tr:first-child .text";
+    let heading =
+        |number: u32| format!("document.querySelector('#statements th:nth-child({number}) button')");
+    browser.open(&crowded_page(), 1280, 900, "light");
+    assert_eq!(browser.text(first), "SELECT a1 FROM t WHERE id = ?");
+    browser.run(&format!("{}.focus()", heading(1)));
+    browser.key("Enter", 13);
+    assert_eq!(browser.text(first), "SELECT a1 FROM t WHERE id = ?", "most first");
+    browser.run(&format!("{}.click()", heading(1)));
+    assert!(browser.text(first).contains("INSERT INTO audit_log"), "the same column again turns the order");
+    browser.run(&format!("{}.click()", heading(4)));
+    assert_eq!(browser.text(first), "SELECT a1 FROM t WHERE id = ?", "times are sorted as times");
+    let sorted =
+        "[...document.querySelectorAll('#statements th')].map((it) => it.getAttribute('aria-sort')).join()";
+    assert_eq!(browser.run(sorted), ",,,descending,,");
+    browser.run("document.querySelector('#statements input[type=search]').focus()");
+    for character in ["U", "D", "I"] {
+        browser.key(character, 0);
+    }
+    let rows = "[...document.querySelectorAll('#statements tbody tr')].filter((row) => !row.hidden).length";
+    assert_eq!(browser.run(rows), 1, "audit_log");
+    assert_eq!(browser.text("#statements output"), "1 of 15");
+
+    browser.open(&crowded_page(), 360, 900, "dark");
+    browser.run(
+        "(() => { const list = document.querySelector('#statements select'); list.value = '5'; \
+         list.dispatchEvent(new Event('change')); })()",
+    );
+    assert!(browser.text(first).contains("INSERT INTO audit_log"), "texts are sorted as texts");
+    browser.assert_quiet();
+}
+
+#[test]
+fn the_page_says_what_made_it() {
+    let Some(mut browser) = Browser::start() else { return };
+    let command = ["onetrip", "run", "--html", "<b>page.html</b>", "pytest"].map(String::from);
+    let page = Report { command: &command, ..Report::new(&story()) }.html(&Timeline::default());
+    browser.open(&page, 360, 900, "light");
+    let version = env!("CARGO_PKG_VERSION");
+    assert_eq!(
+        browser.text("footer"),
+        format!("onetrip {version} · onetrip run --html <b>page.html</b> pytest")
+    );
+    browser.assert_quiet();
+}
+
+#[test]
 fn no_page_is_wider_than_a_telephone_or_asks_for_anything() {
     let Some(mut browser) = Browser::start() else { return };
-    let (summary, timeline) = worst(100_000, |text, trips| template(text, trips, 1, 1));
+    let (summary, timeline) = worst(10_000_000, |text, trips| template(text, trips, 1, 1));
     let unreached = Summary::default();
     let how = "Point the program at the gateway:\n  DATABASE_URL=postgres://127.0.0.1:40123/a_database_with_a_long_name";
     let pages = [
@@ -328,10 +451,10 @@ fn no_page_is_wider_than_a_telephone_or_asks_for_anything() {
     ];
     for (name, page) in &pages {
         for (size, width, scheme) in [
-            ("wide", 1100, "light"),
-            ("wide", 1100, "dark"),
-            ("narrow", 390, "light"),
-            ("narrow", 390, "dark"),
+            ("wide", 1280, "light"),
+            ("wide", 1280, "dark"),
+            ("narrow", 360, "light"),
+            ("narrow", 360, "dark"),
         ] {
             browser.open(page, width, 900, scheme);
             let wide = browser.run("document.documentElement.scrollWidth").as_u64().unwrap();

@@ -79,6 +79,7 @@ fn shown(text: &str, check: impl Fn(Report<'_>)) {
     let split = Split { turns: 1, ..Split::default() };
     let named = NamedSplit { client: text.into(), server: text.into(), seen_as, split };
     let sides = TwoSides { connections: 9, totals: split, paths: vec![named; 3], ..TwoSides::default() };
+    let command = vec![text.to_owned(); 3];
     for summary in [&summary, &unopened] {
         check(Report {
             summary,
@@ -88,6 +89,7 @@ fn shown(text: &str, check: impl Fn(Report<'_>)) {
             network: Some(&network),
             sides: Some(&sides),
             how_to_connect: text,
+            command: &command,
         });
     }
 }

@@ -120,8 +120,8 @@ fn the_page_of_ten_million_trips_stays_below_three_megabytes_and_nothing_in_it_r
         .map(|lane| {
             let spans: Vec<u64> =
                 lane["spans"].as_array().unwrap().iter().map(|number| number.as_u64().unwrap()).collect();
-            assert_eq!(spans.len() % 6, 0);
-            assert_eq!(spans.chunks(6).map(|span| span[2]).sum::<u64>(), lane["trips"].as_u64().unwrap());
+            assert_eq!(spans.len() % 7, 0);
+            assert_eq!(spans.chunks(7).map(|span| span[2]).sum::<u64>(), lane["trips"].as_u64().unwrap());
             lane["trips"].as_u64().unwrap()
         })
         .sum();

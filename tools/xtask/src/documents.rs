@@ -4,12 +4,19 @@ use anyhow::{Result, bail};
 
 use crate::steps::Spec;
 
-/// The packages and their tests that write a document when `UPDATE_DOCS` is set.
-const WRITERS: &[(&str, &str)] = &[("onetrip-ledger", "pages"), ("onetrip-session", "safety_doc")];
+/// The packages and which of their tests write documents when `UPDATE_DOCS` is set.
+const WRITERS: &[(&str, &str)] = &[
+    ("onetrip-ledger", "--test pages"),
+    ("onetrip-session", "--test safety_doc"),
+    ("onetrip-export", "--test rows_doc"),
+    ("onetrip-report", "--lib json::schema"),
+    ("onetrip", "--test commands_doc"),
+];
 
 pub(crate) fn write() -> Result<()> {
-    for (package, test) in WRITERS {
-        let command = format!("test --locked --quiet -p {package} --test {test}");
+    for (package, tests) in WRITERS {
+        // One test writes what another may read.
+        let command = format!("test --locked --quiet -p {package} {tests} -- --test-threads=1");
         succeed(&Spec::cargo(&command).with("UPDATE_DOCS", "1"))?;
     }
     Ok(())

@@ -157,7 +157,12 @@ pub(crate) fn test(builds: bool) -> Result<Vec<Step>> {
             "rust",
             15,
             "tests of every crate, with real servers",
-            vec![run(with_onetrip(suites.rest())), cargo("test --locked --workspace --no-fail-fast --doc")],
+            vec![
+                run(with_onetrip(suites.rest())),
+                cargo("test --locked --workspace --no-fail-fast --doc"),
+                // Parquet is not a default feature: its writer, and DuckDB's reading of it.
+                cargo("test --locked -p onetrip-export --features parquet --test parquet"),
+            ],
         ),
         step(
             "python",
@@ -185,8 +190,10 @@ pub(crate) fn test(builds: bool) -> Result<Vec<Step>> {
 }
 
 fn packages(suites: &suites::Suites) -> Vec<Act> {
+    // Pictures of the page, to look at.
+    let screenshots = crate::target_directory().join("screenshots").display().to_string();
     vec![
-        run(suites.pages()),
+        run(suites.pages().with("ONETRIP_SCREENSHOTS", screenshots)),
         Act::Inner("pip install -r scripts/check-tools.txt", tools::fetch),
         run(Spec::new("scripts/test-sdist", [""; 0])),
     ]
@@ -214,6 +221,12 @@ pub(crate) fn nightly() -> Result<Vec<Step>> {
             60,
             "long generated programs",
             vec![programs("sessions", "100000"), programs("postgres", "5000")],
+        ),
+        step(
+            "spark",
+            15,
+            "contrib/spark on a Parquet export finds what the analyzer finds",
+            vec![run(Spec::new("scripts/test-spark", [""; 0]))],
         ),
         step(
             "faults",

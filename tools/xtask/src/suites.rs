@@ -14,6 +14,7 @@ const GENERATED: &[&str] = &["generated", "postgres", "remedies", "sessions"];
 /// What others rely on: formats, reports, documents that are made from code, allocations, and who depends on whom.
 const CONTRACTS: &[&str] = &[
     "allocations",
+    "commands_doc",
     "explain",
     "golden",
     "guide",
@@ -21,6 +22,7 @@ const CONTRACTS: &[&str] = &[
     "json_fields",
     "layers",
     "pages",
+    "rows_doc",
     "safety_doc",
     "trace",
 ];

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from onetrip import errors
 from onetrip.info import ConnectionInfo
+from onetrip.rows import tuple_row
 from onetrip.session import IsolationLevel, SessionState
 
 OutputSource = Literal["dbms_output", "functions"]
@@ -36,7 +37,7 @@ class BaseConnection(SessionState):
         super().__init__(autocommit)
         self.cursor_factory: Any = None
         self.server_cursor_factory: Any = None
-        self.row_factory = row_factory
+        self.row_factory = row_factory or tuple_row
         self._target = dict(target)
         # What has the connection for itself: the block of a pipeline; with asyncio a COPY, too.
         self._block: Any = None
@@ -45,10 +46,9 @@ class BaseConnection(SessionState):
         # Whether the program has closed it, which it may do with one that was lost, too.
         self._is_closed = False
 
-    @property
-    def closed(self) -> bool:
-        """Whether the connection has ended."""
-        raise NotImplementedError
+    def __repr__(self) -> str:
+        name = f"{type(self).__module__}.{type(self).__qualname__}"
+        return f"<{name} {self._shown()} ({self.info.dsn}) at 0x{id(self):x}>"
 
     def _usable(self) -> Any:
         """The native part, where nothing has the connection for itself."""
@@ -64,6 +64,11 @@ class BaseConnection(SessionState):
 
     def _check_usable(self) -> None:
         self._usable()
+
+    def _check_no_block(self, name: str) -> None:
+        """Refuses what psycopg has not in the block of a pipeline either."""
+        if self._in_pipeline() and self._own_block() is not None:
+            raise errors.NotSupportedError(f"{name} cannot be part of a pipeline: end its block first")
 
     def forget_statements(self) -> None:
         """Prepares all statements anew when they are next used: for programs that know that another connection has

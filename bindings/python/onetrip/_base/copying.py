@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from onetrip import _native
-from onetrip.adapt import Json, Jsonb
+from onetrip.adapt import AdaptersMap, Json, Jsonb, adapters
 from onetrip.errors import ProgrammingError
 
 if TYPE_CHECKING:
@@ -24,12 +24,18 @@ _PARTS = re.compile(
 )
 _DOLLARS = re.compile(r"(?P<sign>\$\w*\$)(?P<text>.*)(?P=sign)", re.DOTALL)
 _GIVES = {("FROM", "STDIN"): True, ("TO", "STDOUT"): False}
-_JSON: dict[str | int, type[Json]] = {"json": Json, 114: Json, "jsonb": Jsonb, 3802: Jsonb}
+_JSON: dict[int, type[Json]] = {114: Json, 3802: Jsonb}
 
 
-def composed(statement: str, params: Params, encoding: str | None) -> str:
+def composed(statement: str, params: Params, cursor: Any) -> str:
     """The statement with its parameters as literals: the server takes none with COPY."""
-    return _native.composed(statement, params, encoding) if params is not None else statement
+    if params is None:
+        return statement
+    own = cursor._adapters or cursor._inherited
+    if own is not None:
+        params = own._params(params)
+    encoding = cursor.connection.parameter_status("client_encoding")
+    return _native.composed(statement, params, encoding, (own or adapters).types.cast_of)
 
 
 def _shape(statement: str) -> tuple[bool | None, bool]:
@@ -68,14 +74,16 @@ def _unquoted(word: str) -> str:
 class CopyState:
     """Where a COPY stands: the same for both kinds of connections."""
 
-    def __init__(self, statement: str) -> None:
+    def __init__(self, statement: str, encoding: str | None, own: AdaptersMap | None) -> None:
         self.statement = statement
         self._named, self._is_binary = _shape(statement)
-        self.buffer = _native.CopyBuffer(self._is_binary)
+        self._encoding = encoding
+        self._own = own
+        self.buffer = _native.CopyBuffer(self._is_binary, encoding)
         self.pieces: list[bytes] = []
         self.is_over = False
         self._gives: bool | None = None
-        self._types: list[str | int] = []
+        self._types: list[int] = []
         self._json: dict[int, type[Json]] = {}
         self._rows: _native.CopyRows | None = None
 
@@ -100,28 +108,33 @@ class CopyState:
 
     def set_types(self, types: Sequence[str | int]) -> None:
         """Takes the types of the columns."""
-        self._types, self._rows = list(types), None
+        known = (self._own or adapters).types
+        self._types, self._rows = [known.get_oid(one) if isinstance(one, str) else one for one in types], None
         self._json = {at: _JSON[one] for at, one in enumerate(self._types) if one in _JSON}
         self.buffer.set_types(self._types)
 
     def adder(self) -> Callable[[Sequence[Any]], bool]:
         """What takes rows to be sent, and says whether data is due."""
-        return self.add_row if self._json else self.buffer.write_row
+        return self.add_row if self._json or self._own is not None else self.buffer.write_row
 
     def add_row(self, row: Sequence[Any]) -> bool:
         """Takes a row to be sent; whether data is due."""
         if self._json:
             row = [self._wrapped(at, value) for at, value in enumerate(row)]
+        if self._own is not None:
+            row = self._own._params(row)
         return self.buffer.write_row(row)
 
     def _wrapped(self, at: int, value: Any) -> Any:
         kind = self._json.get(at)
         return value if kind is None or value is None or isinstance(value, Json) else kind(value)
 
-    def maker(self, loaders: dict[int, Any]) -> Callable[[bytes], tuple[Any, ...] | None]:
+    def maker(self, native: Any) -> Callable[[bytes], tuple[Any, ...] | None]:
         """What makes the values of a row; None where a piece has none, as the end of binary data."""
         if self._rows is None:
-            self._rows = _native.CopyRows(self._is_binary, self._types, loaders)
+            own = self._own
+            texts, binaries = (native.loaders, native.binary_loaders) if own is None else own._functions
+            self._rows = _native.CopyRows(self._is_binary, self._types, texts, binaries, self._encoding)
         return self._rows.row
 
 
@@ -150,10 +163,22 @@ class BaseCopy:
 
     def __init__(self, cursor: Any, statement: str) -> None:
         self.cursor: Any = cursor
-        self._state = CopyState(statement)
+        connection = cursor.connection
+        encoding = connection.parameter_status("client_encoding")
+        self._state = CopyState(statement, encoding, cursor._adapters or cursor._inherited)
         # What takes rows, as long as they may be written.
         self._add: Callable[[Sequence[Any]], bool] | None = None
         self._is_open = False
+        self._was_open = False
+
+    def __repr__(self) -> str:
+        kind = f"{type(self).__module__}.{type(self).__qualname__}"
+        return f"<{kind} {self.cursor.connection._shown()} at 0x{id(self):x}>"
+
+    def _enter(self) -> None:
+        if self._was_open:
+            raise TypeError("a COPY can be entered only once: ask the cursor for another one")
+        self._is_open = self._was_open = True
 
     def set_types(self, types: Sequence[str | int]) -> None:
         """The types of the columns, by name ("int4", "date", "text[]") or id: what rows are read as, and what binary
@@ -176,4 +201,4 @@ class BaseCopy:
 
     def _row_maker(self) -> Callable[[bytes], tuple[Any, ...] | None]:
         """What makes the values of a row."""
-        return self._state.maker(self.cursor.connection._native_part().loaders)
+        return self._state.maker(self.cursor.connection._native_part())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import GenericAlias
 from typing import TYPE_CHECKING, Any, Literal
 
 from onetrip._base.copying import composed
@@ -21,6 +22,9 @@ Params = Sequence[Any] | Mapping[str, Any] | None
 Statement = str | bytes | Composable
 By = Literal["auto", "pipeline", "unnest", "copy"]
 
+
+# Nothing but what holds for the process.
+_NOTHING = AdaptersMap()
 
 # How a statement is to be run: bits of a number.
 BINARY, RAW, ONCE, KEPT = 1, 2, 4, 8
@@ -70,6 +74,10 @@ class BaseCursor(MakesRows):
         self.connection: Any = connection
         self.arraysize = 1
         self._adapters: AdaptersMap | None = None
+        # What the connection had registered when it made the cursor.
+        own: AdaptersMap | None = connection._adapters
+        self._inherited = None if own is None else own._as_now()
+        self._version = 0 if own is None else own._version
         self._how = self._HOW
         self._answers: list[Answer] = []
         self._at = 0
@@ -78,7 +86,26 @@ class BaseCursor(MakesRows):
         self._operations: list[Any] = []
         self._sums = False
         self._count = -1
+        # What the server says of the last of many.
+        self._tag: str | None = None
         self._closed = False
+
+    def __repr__(self) -> str:
+        kind, shown = f"{type(self).__module__}.{type(self).__qualname__}", self._shown()
+        return f"<{kind} {shown} {self.connection._shown()} at 0x{id(self):x}>"
+
+    def _shown(self) -> str:
+        """What it holds."""
+        if self._closed:
+            return "[closed]"
+        if self._answer is None:
+            return "[no result]"
+        if self._answer.columns is not None:
+            return "[TUPLES_OK]"
+        return "[COMMAND_OK]" if self._answer.tag else "[EMPTY_QUERY]"
+
+    # The rows that it gives out are of this type: `Cursor[Row]`.
+    __class_getitem__: Any = classmethod(GenericAlias)
 
     def _look(self) -> None:
         """Takes the answers of what has joined the block of a pipeline: those that are here, or waits for them."""
@@ -89,7 +116,7 @@ class BaseCursor(MakesRows):
     def adapters(self) -> AdaptersMap:
         """What of values is written and made by the program's own functions, by this cursor."""
         if self._adapters is None:
-            self._adapters = AdaptersMap(self.connection._adapters or adapters)
+            self._adapters = AdaptersMap(self._inherited or adapters, cursor=self)
         return self._adapters
 
     @property
@@ -143,7 +170,7 @@ class BaseCursor(MakesRows):
     def statusmessage(self) -> str | None:
         """What the server says that it did, such as "INSERT 0 1"."""
         self._look()
-        return (self._answer.tag or None) if self._answer is not None else None
+        return (self._answer.tag or None) if self._answer is not None else self._tag
 
     def _check(self) -> None:
         if self._closed:
@@ -153,41 +180,47 @@ class BaseCursor(MakesRows):
     def _asked(self, statement: Statement, params: Params, how: int) -> tuple[str, Params]:
         """The statement's text, and its parameters as they are written; none where they go into the text."""
         text = statement if isinstance(statement, str) else text_of(statement, self)
-        own = self._adapters or self.connection._adapters
-        if own is not None:
-            params = own._params(params)
-        return (self._merged(text, params, how), None) if self._MERGES else (text, params)
+        if self._MERGES:
+            return self._merged(text, params, how), None
+        own = self._adapters or self._inherited
+        return text, params if own is None else own._params(params)
 
     def _merged(self, statement: str, params: Params, how: int) -> str:
         """The statement with its parameters written into it."""
         if how & BINARY:
             raise NotSupportedError("a client cursor has values as text only: leave out binary=True")
-        return composed(statement, params, self.connection.parameter_status("client_encoding"))
+        return composed(statement, params, self)
 
     def _copied(self, statement: Statement, params: Params) -> str:
         """The text of a COPY. Parameters become literals of it: the server takes none here."""
         self._check()
+        self.connection._check_no_block("COPY")
         self.connection._check_alone()
-        text, own = text_of(statement, self), self._adapters or self.connection._adapters
-        if own is not None:
-            params = own._params(params)
-        return composed(text, params, self.connection.parameter_status("client_encoding"))
+        return composed(text_of(statement, self), params, self)
 
     def _take(self, answers: list[Answer]) -> None:
-        own = self._adapters
-        if own is not None and answers:
-            native = self.connection._native_part()
-            for answer in answers:
-                native.load_by(answer, *own._functions)
         self._answers = answers
+        if answers and (self._adapters is not None or self.connection._adapters is not None):
+            self._load_again()
         self._at = 0
         self._answer = answers[0] if answers else None
         self._maker = None
         self._operations = []
         if not answers:
-            self._count = -1
+            self._count, self._tag = -1, None
         elif self._factory is not None:
             self._make_maker()
+
+    def _load_again(self) -> None:
+        """Makes the values of the results by what is registered for this cursor by now."""
+        own, now = self._adapters, self.connection._adapters
+        if own is None and now is not None and now._version != self._version:
+            # Something else was registered on the connection since.
+            own = self._inherited or _NOTHING
+        if own is not None:
+            native = self.connection._native_part()
+            for answer in self._answers:
+                native.load_by(answer, *own._functions)
 
     def _take_joined(self) -> None:
         """Takes the answers of what has joined the block of a pipeline; they are here."""
@@ -197,6 +230,7 @@ class BaseCursor(MakesRows):
             self._take(answers if is_one else [])
             if not is_one:
                 self._count = sum(answer.count for answer in answers)
+                self._tag = answers[-1].tag if answers else None
                 self._sums = False
 
     def _show(self, at: int) -> None:
@@ -224,4 +258,5 @@ class Merging:
         """The statement with its parameters written into it."""
         cursor: Any = self
         text: str = cursor._asked(statement, params, 0)[0]
+        text.encode(cursor.connection.info.encoding)  # it can be sent as it is
         return text

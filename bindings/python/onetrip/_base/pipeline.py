@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from onetrip.errors import Error, OperationalError, PipelineAborted, PipelineUndone
+from onetrip.info import PipelineStatus
+from onetrip.session import logger
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -97,6 +99,19 @@ class BasePipeline:
         self._unheard: Error | None = None
         # Whether the next operation begins a transaction.
         self._begins = False
+
+    def __repr__(self) -> str:
+        kind = f"{type(self).__module__}.{type(self).__qualname__}"
+        return f"<{kind} {self.connection._shown()} at 0x{id(self):x}>"
+
+    @property
+    def status(self) -> PipelineStatus:
+        """Whether the block of a pipeline is open."""
+        status: PipelineStatus = self.connection.info.pipeline_status
+        return status
+
+    def _warn_lost(self) -> None:
+        logger.warning("the connection has ended within the block of %r: nobody hears of its last answers", self)
 
     def _whole(self) -> Self:
         """The block that this one is a part of, or itself."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+import warnings
+from typing import Any, cast
+
+from onetrip.errors import ObjectNotInPrerequisiteState
 
 ROWS_AHEAD = 1000
 
@@ -40,6 +43,26 @@ class Moves:
     """What both kinds of named cursors know of where they stand."""
 
     _position: int | None
+    # How many transactions of the connection had ended when it was declared.
+    _transaction: int | None = None
+
+    def __del__(self) -> None:
+        cursor: Any = self
+        if getattr(self, "_is_declared", False) and not cursor._closed and not cursor.connection.closed:
+            name = type(self).__name__
+            warnings.warn(
+                f"{name} {cursor.name!r} was left open: use 'with', or .close()", ResourceWarning, stacklevel=2
+            )
+
+    def _has_ended(self) -> bool:
+        """Whether the server has closed it, at the end of its transaction."""
+        cursor: Any = self
+        ended = cursor.connection._transactions_ended
+        return not cursor.withhold and self._transaction is not None and self._transaction != ended
+
+    def _check_forward(self, distance: int) -> None:
+        if distance < 0 and cast(Any, self).scrollable is False:
+            raise ObjectNotInPrerequisiteState("cursor can only scan forward: make it with scrollable=True")
 
     def _seeks(self, value: int, mode: str) -> bool:
         """Moves within the rows that are here, if the target is among them."""
@@ -50,6 +73,7 @@ class Moves:
         target = rows.at + value if mode == "relative" else rows.at + value - self._position
         if not 0 <= target <= len(rows):
             return False
+        self._check_forward(target - rows.at)
         self._position += target - rows.at
         rows.seek(target)
         return True

@@ -54,7 +54,8 @@ class Nested:
 
     def __repr__(self) -> str:
         name = f" {self._name!r}" if self._name else ""
-        return f"<{type(self).__module__}.{type(self).__qualname__}{name} ({self.status.value})>"
+        kind = f"{type(self).__module__}.{type(self).__qualname__}"
+        return f"<{kind}{name} ({self.status.value}) {self._connection._shown()} at 0x{id(self):x}>"
 
     def _open(self, is_idle: bool) -> str | None:
         """Begins the block; what is to be sent now. BEGIN itself travels with the block's first statement."""
@@ -73,6 +74,8 @@ class Nested:
         """The block is none of the connection's any more."""
         blocks = self._connection._transactions
         is_last = bool(blocks) and blocks[-1] is self
+        if self._is_outermost:
+            self._connection._transactions_ended += 1
         if self in blocks:
             blocks.remove(self)
         self._connection._set_begins()
@@ -81,6 +84,12 @@ class Nested:
                 block._is_lost = True
             self.status = self.Status.FAILED
             raise OutOfOrderTransactionNesting(f"another block of transaction() was opened within this one: {self}")
+
+    def _begins_no_more(self) -> None:
+        """BEGIN of a block that has run nothing travels with nothing."""
+        block = self._connection._own_block()
+        if self._is_outermost and block is not None:
+            block._whole()._begins = self._connection._begins and self._connection._is_outside()
 
     def _keeping(self) -> str:
         """What keeps the block."""

@@ -7,6 +7,7 @@ async with await onetrip.aio.connect("postgres://ann@db.example/shop") as connec
 from __future__ import annotations
 
 from onetrip.aio.connection import AsyncConnection, connect
+from onetrip.aio.connection_pool import AsyncConnectionPool, AsyncNullConnectionPool
 from onetrip.aio.copying import AsyncCopy
 from onetrip.aio.cursor import AsyncClientCursor, AsyncCursor, AsyncRawCursor
 from onetrip.aio.lob import AsyncLobReader, AsyncLobWriter
@@ -16,7 +17,8 @@ from onetrip.aio.server_cursor import AsyncRawServerCursor, AsyncServerCursor
 from onetrip.aio.transaction import AsyncTransaction
 
 __all__ = [
-    "AsyncClientCursor", "AsyncConnection", "AsyncCopy", "AsyncCursor", "AsyncLobReader", "AsyncLobWriter",
-    "AsyncOperation", "AsyncPipeline", "AsyncPool", "AsyncRawCursor", "AsyncRawServerCursor", "AsyncServerCursor",
+    "AsyncClientCursor", "AsyncConnection", "AsyncConnectionPool", "AsyncCopy", "AsyncCursor", "AsyncLobReader",
+    "AsyncLobWriter", "AsyncNullConnectionPool", "AsyncOperation", "AsyncPipeline", "AsyncPool", "AsyncRawCursor",
+    "AsyncRawServerCursor", "AsyncServerCursor",
     "AsyncTransaction", "connect",
 ]  # fmt: skip

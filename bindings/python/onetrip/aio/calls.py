@@ -14,7 +14,7 @@ from onetrip.aio.cursor import AsyncCursor, By, Params, Statement
 from onetrip.aio.lob import AsyncLobReader, AsyncLobWriter
 from onetrip.aio.server_cursor import AsyncServerCursor
 from onetrip.aio.transaction import AsyncTransaction
-from onetrip.errors import Error, NotSupportedError, ProgrammingError
+from onetrip.errors import Error, NotSupportedError, PipelineAborted, ProgrammingError
 from onetrip.session import IsolationLevel, TransactionStatus
 from onetrip.tpc import Xid
 
@@ -65,9 +65,11 @@ class AsyncCalls(BaseConnection):
     ) -> AsyncCursor:
         """Runs a statement by a new cursor, and returns that. `prepare` and `binary` are as for `Cursor.execute`."""
         cursor = self.cursor_factory(self.connection, row_factory=self.row_factory)
-        if prepare is None and not binary:
+        if binary:
+            cursor.format = Format.BINARY
+        if prepare is None:
             return await cursor.execute(statement, params)
-        return await cursor.execute(statement, params, prepare=prepare, binary=binary or None)
+        return await cursor.execute(statement, params, prepare=prepare)
 
     async def executemany(self, statement: Statement, rows: Iterable[Any], *, by: By = "auto") -> AsyncCursor:
         """Runs a statement once for each of `rows` by a new cursor, and returns that."""
@@ -87,6 +89,7 @@ class AsyncCalls(BaseConnection):
 
     async def tpc_begin(self, xid: Xid | str) -> None:
         """Begins a transaction in two phases, by its name: one of `xid()`, or text. It takes a trip."""
+        self._check_no_block("tpc_begin()")
         self._check_usable()
         await self._run_outside(self._tpc_begins(xid))
 
@@ -209,7 +212,7 @@ class AsyncCalls(BaseConnection):
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Commits, or rolls back after an exception; and closes."""
+        """Commits, or rolls back after an exception; and closes, unless it is one of a pool in psycopg's form."""
         try:
             if kind is None:
                 if not self._is_closed:
@@ -218,7 +221,8 @@ class AsyncCalls(BaseConnection):
                 with contextlib.suppress(errors.Error):  # the exception on its way tells more
                     await self.rollback()
         finally:
-            await self.close()
+            if self._pool is None:  # else the pool has it back in the end
+                await self.close()
 
     def _is_outside(self) -> bool:
         """Whether the next statement will be outside of a transaction."""
@@ -227,13 +231,18 @@ class AsyncCalls(BaseConnection):
             return not native.block_in_transaction
         return bool(native.status == TransactionStatus.IDLE)
 
-    async def _command(self, statement: str) -> None:
-        """Runs a statement of our own, in a pipeline's block too."""
+    async def _command(self, statement: str, is_end: bool = False) -> None:
+        """Runs a statement of our own, in a pipeline's block too. At the end of a transaction a block goes on as after
+        `sync`."""
         block = self._own_block()
-        if block is not None:
-            await block._run(statement)
-        else:
+        if block is None:
             await self._run(statement, None, self._begins)
+        elif is_end:
+            operation = await block.execute(statement)
+            await block.sync()
+            operation.result()
+        else:
+            await block._run(statement)
 
     async def _ask(self, statement: str, params: Params, begins: bool) -> _native.Answer:
         """The answer to a statement of our own, in a pipeline's block too."""
@@ -261,9 +270,24 @@ class AsyncCalls(BaseConnection):
             word = statement.lower()
             raise ProgrammingError(f"{word}() is not for a block of transaction(), which ends by itself or by Rollback")
         block = self._own_block()
-        if block is not None:
-            operation = await (block.commit() if statement == "COMMIT" else block.rollback())
-            await operation._came()
+        if block is None:
+            if native.status != TransactionStatus.IDLE:
+                await self._run(statement, None, False)
+                self._transactions_ended += 1
+            return
+        self._transactions_ended += 1
+        if statement == "COMMIT":
+            operation = await block.commit()
+            # What failed before is raised here, and what follows runs again.
+            await block.sync()
             operation.result()
-        elif native.status != TransactionStatus.IDLE:
-            await self._run(statement, None, False)
+            return
+        operation = await block.rollback()
+        await operation._came()
+        try:
+            operation.result()
+        except PipelineAborted:
+            # An operation before it has failed.
+            await block._interrupted(None)
+            if native.status != TransactionStatus.IDLE:
+                await block._interrupted("ROLLBACK")

@@ -8,9 +8,11 @@ from collections.abc import AsyncIterator, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from onetrip import _native, errors
+from onetrip._base import forking
 from onetrip._base.connection import OutputSource, pairs
 from onetrip._base.lob import word
 from onetrip.aio.calls import AsyncCalls
+from onetrip.aio.copying import AsyncCopy
 from onetrip.aio.cursor import AsyncCursor, By, Params
 from onetrip.aio.pipeline import AsyncPipeline, OnError
 from onetrip.aio.transport import Transport
@@ -159,18 +161,33 @@ class AsyncConnection(AsyncCalls):
             await transport.heard.wait()
         return Notify(*heard)
 
+    def fileno(self) -> int:
+        """The number of the socket."""
+        self._wire()
+        transport = self._transport.transport
+        if transport is None or self._transport.is_lost:
+            raise ConnectionClosed(self._end)
+        number: int = transport.get_extra_info("socket").fileno()
+        return number
+
     @property
     def broken(self) -> bool:
         """Whether the connection was lost, rather than closed by the program."""
-        return not self._is_closed and self._transport.is_lost
+        return not self._is_closed and self.closed
 
     @property
     def closed(self) -> bool:
         """Whether the connection has ended."""
-        return self._is_closed or self._transport.is_lost
+        transport = self._transport
+        # The server's last word may have come before the end of the stream.
+        return self._is_closed or transport.is_lost or transport.wire.status == TransactionStatus.UNKNOWN
 
     async def close(self) -> None:
-        """Ends the session; an open transaction is rolled back by the server."""
+        """Ends the session; an open transaction is rolled back by the server. With `close_returns` of a pool, gives the
+        connection back."""
+        if self._pool is not None and self._pool.close_returns:
+            await self._pool.putconn(self)
+            return
         if self._is_closed:
             return
         self._is_closed = True
@@ -181,13 +198,21 @@ class AsyncConnection(AsyncCalls):
 
     def terminate(self) -> None:
         """Ends the session at once, for those who cannot await."""
+        if self._end is forking.FORKED:
+            return
         self._is_closed = True
         if self._transport.transport is not None:
             self._transport.transport.abort()
 
+    def _leave_to_parent(self) -> None:
+        """This is a child process: the session is its parent's."""
+        if not self._is_closed:
+            forking.LEFT.append(self._transport)
+            self._pool, self._is_closed, self._end = None, True, forking.FORKED
+
     def _wire(self) -> _native.Wire:
         if self._is_closed:
-            raise ConnectionClosed("the connection is closed")
+            raise ConnectionClosed(self._end)
         return self._transport.wire
 
     def _usable(self) -> _native.Wire:
@@ -211,7 +236,11 @@ class AsyncConnection(AsyncCalls):
         return self._wire()
 
     def _status(self) -> int:
-        return self._transport.wire.status
+        return TransactionStatus.UNKNOWN if self._is_closed else self._transport.wire.status
+
+    def _is_busy(self) -> bool:
+        block = self._block
+        return self._stream is not None or (isinstance(block, AsyncCopy) and not block._state.is_over)
 
     def _heard(self) -> Notify | None:
         heard = self._wire().notification()
@@ -277,28 +306,29 @@ class AsyncConnection(AsyncCalls):
 
     async def _run_many(
         self, statement: str, rows: Iterable[Any], by: By, how: int, returning: bool
-    ) -> tuple[int, list[_native.Answer]]:
-        """Runs a statement once for each of the rows: how many they changed, and the results where they are wanted.
-        Their parameters are written before the first leaves."""
+    ) -> tuple[int, list[_native.Answer], str | None]:
+        """Runs a statement once for each of the rows: how many they changed, the results where they are wanted, and what the
+        server says of the last. Their parameters are written before the first leaves."""
         if not returning:
-            return await self._count_many(statement, rows, by, how), []
+            count, tag = await self._count_many(statement, rows, by, how)
+            return count, [], tag
         if by in ("unnest", "copy"):
             raise ProgrammingError(f"rows whose results are wanted go by 'pipeline', not by {by!r}")
         async with self.pipeline() as pipeline:
             operations = [await pipeline._add(statement, row, how) for row in rows]
         answers = [operation._done() for operation in operations]
-        return sum(answer.count for answer in answers), answers
+        return sum(answer.count for answer in answers), answers, None
 
-    async def _count_many(self, statement: str, rows: Iterable[Any], by: By, how: int) -> int:
+    async def _count_many(self, statement: str, rows: Iterable[Any], by: By, how: int) -> tuple[int, str | None]:
         self._check_alone()
         async with self._lock:
             wire, transport = self._wire(), self._transport
             many = wire.many(statement, rows, self._begins, by, how)
             try:
                 while True:
-                    wait, number = wire.step(many)
+                    wait, number, tag = wire.step(many)
                     if wait == "done":
-                        return number
+                        return number, tag
                     if wait == "room":
                         await transport.flushed()
                     else:
@@ -360,7 +390,7 @@ async def _connected(
         for candidate in candidates:
             try:
                 transport = await _reach(candidate)
-                connection = cls(transport, candidate.address, autocommit, row_factory)
+                connection = cls(transport, candidate.address, autocommit, row_factory=row_factory)
                 connection._target = dict(candidate.target())
                 if any_will_do or await _suits(candidate, connection):
                     return connection

@@ -67,9 +67,13 @@ class AsyncCopy(BaseCopy):
     async def __aenter__(self) -> AsyncCopy:
         self._connection._check_alone()
         await self._connection._lock.acquire()
+        try:
+            self._enter()
+        except BaseException:
+            self._connection._lock.release()
+            raise
         self._connection._block = self
         entered(self)
-        self._is_open = True
         self.cursor._take([])
         return self
 
@@ -106,9 +110,9 @@ class AsyncCopy(BaseCopy):
 
     async def _receive(self) -> bool:
         """Takes the next pieces; whether there are any."""
-        self._check()
         if self._state.is_over and self._state.gives is False:
             return False
+        self._check()
         self._start(False)
         pieces = await self._connection._transport.copied()
         if not pieces:

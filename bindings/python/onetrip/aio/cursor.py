@@ -122,12 +122,12 @@ class AsyncCursor(BaseCursor):
         self._check()
         self._take([])
         connection, how = self.connection, self._how
-        text, own = text_of(statement, self), self._adapters or connection._adapters
+        text, own = text_of(statement, self), self._adapters or self._inherited
         if own is not None:
             rows = map(own._params, rows)
         block = connection._own_block()
         if block is None and not self._MERGES:
-            self._count, answers = await connection._run_many(text, rows, by, how, returning)
+            self._count, answers, self._tag = await connection._run_many(text, rows, by, how, returning)
             if answers:
                 self._take(answers)
             if connection._is_heard:
@@ -234,6 +234,7 @@ class AsyncCursor(BaseCursor):
         if not -len(self._answers) <= index < len(self._answers):
             raise IndexError(f"there are {len(self._answers)} results, and none with index {index}")
         self._show(index % len(self._answers))
+        self._answers[self._at].seek(0)
         return self
 
     async def callproc(self, name: str, args: Sequence[Any] = ()) -> Sequence[Any]:

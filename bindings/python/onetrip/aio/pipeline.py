@@ -104,6 +104,8 @@ class AsyncPipeline(AsyncAdding, BasePipeline):
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         # The connection may have been closed within the block.
         wire = self.connection._transport.wire
+        if kind is not None and self.connection.closed:
+            self._warn_lost()
         if self._outer is not None:
             self._outer._inner = None
             if kind is None or not issubclass(kind, asyncio.CancelledError):

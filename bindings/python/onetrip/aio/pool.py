@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from onetrip import errors
+from onetrip._base import forking
 from onetrip.aio.connection import AsyncConnection, connect
 from onetrip.errors import InterfaceError, OperationalError
 from onetrip.session import TransactionStatus
@@ -25,9 +26,11 @@ class AsyncPool:
         self._max_idle = max_idle
         # The last returned is the first given out, so that the rest can grow old.
         self._idle: list[tuple[AsyncConnection, float]] = []
-        self._free = asyncio.Semaphore(max(max_size, 1))
+        self._max_size = max(max_size, 1)
+        self._free = asyncio.Semaphore(self._max_size)
         self._in_use = 0
         self._is_closed = False
+        forking.watch(self)
 
     @contextlib.asynccontextmanager
     async def connection(self, timeout: float | None = 30.0) -> AsyncIterator[AsyncConnection]:
@@ -80,6 +83,11 @@ class AsyncPool:
         finally:
             self._in_use -= 1
             self._free.release()
+
+    def _leave_to_parent(self) -> None:
+        """This is a child process: the connections are its parent's, and it begins without any."""
+        self._idle.clear()
+        self._free, self._in_use = asyncio.Semaphore(self._max_size), 0
 
     @property
     def size(self) -> tuple[int, int]:

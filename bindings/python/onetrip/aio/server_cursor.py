@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from onetrip import arrow
 from onetrip import numpy as arrays
-from onetrip._base.cursor import RAW, By, Params, Row, Statement, wanted
+from onetrip._base.cursor import RAW, By, Params, Row, Statement, check_size, wanted
 from onetrip._base.server_cursor import ROWS_AHEAD, Declaration, Moves
 from onetrip.aio.cursor import AsyncCursor
 from onetrip.errors import InterfaceError, NotSupportedError, ProgrammingError
-from onetrip.sql import text_of
 
 if TYPE_CHECKING:
     import numpy
@@ -60,17 +59,16 @@ class AsyncServerCursor(Moves, AsyncCursor):
         self._give_back()
         if binary is not None:
             self._how = wanted(self._how, None, binary)
-        own = self._adapters or self.connection._adapters
-        if own is not None:
-            params = own._params(params)
+        text, params = self._asked(statement, params, self._how)
         connection, declaration = self.connection, self._declaration
         self._number = connection._declared
         connection._declared += 1
         async with connection.pipeline() as pipeline:
             # The statement's parameters are written as those of any other.
-            await pipeline._add(declaration.declare(text_of(statement, self)), params, self._how)
+            await pipeline._add(declaration.declare(text), params, self._how)
             fetched = await pipeline._add(declaration.fetch(self.itersize, self._number), None, self._how)
         self._is_declared = True
+        self._transaction = connection._transactions_ended
         self._position = 0
         self._came(fetched._done(), self.itersize)
         return self
@@ -84,9 +82,11 @@ class AsyncServerCursor(Moves, AsyncCursor):
     async def stream(
         self, statement: Statement, params: Params = None, *, binary: bool | None = None, size: int = 1
     ) -> AsyncIterator[Row]:
-        """Not for named cursors, which fetch by the piece anyway."""
-        raise NotSupportedError("a named cursor fetches by the piece: iterate over it, or stream by one without a name")
-        yield  # Awaiting only: without it there would be nothing to iterate over
+        """As `execute` and iteration, which fetch by the piece anyway."""
+        check_size(size)
+        await self.execute(statement, params, binary=binary)
+        while rows := await self._some(1):
+            yield rows[0]
 
     async def fetchone(self) -> Row | None:
         """The next row; None at the end."""
@@ -138,8 +138,9 @@ class AsyncServerCursor(Moves, AsyncCursor):
             self._position = value if mode == "absolute" else self._position + value
 
     async def close(self) -> None:
-        """Closes it, along with the next statement."""
+        """Closes it, along with the next statement; one of this name that somebody else has declared, too."""
         if not self._closed:
+            self._is_declared = True
             self._give_back()
             await super().close()
 
@@ -161,6 +162,9 @@ class AsyncServerCursor(Moves, AsyncCursor):
                 self._is_declared = False
                 raise
             self._position = 0
+        if self._has_ended():
+            # What was read ahead is not given out: the server says that there is no such cursor.
+            await self._fetch(1)
         rows = self._rows().many(self._unread() if size is None else size)
         while not self._is_at_end and (size is None or len(rows) < size):
             await self._fetch(None if size is None else max(self.itersize, size - len(rows)))
@@ -190,6 +194,7 @@ class AsyncServerCursor(Moves, AsyncCursor):
         if self._is_declared and not self.connection.closed:
             self.connection._close_portal(self.name)
         self._is_declared = False
+        self._transaction = None
         self._take([])
 
 

@@ -26,7 +26,7 @@ class AsyncTransaction(Nested):
         try:
             block = connection._own_block()
             if block is not None and self._is_outermost:
-                await block.execute("BEGIN")
+                block._whole()._begins = True
             if opening is not None:
                 await connection._command(opening)
         except BaseException:
@@ -46,9 +46,10 @@ class AsyncTransaction(Nested):
         if error is None and not self.force_rollback:
             keeping = self._keeping()
             if self._is_outermost and connection._is_outside():
+                self._begins_no_more()
                 return False
             try:
-                await connection._command(keeping)
+                await connection._command(keeping, self._is_outermost)
             except Error as failed:
                 await self._undo_in_block(failed)
                 raise
@@ -61,6 +62,7 @@ class AsyncTransaction(Nested):
             if error is None:
                 raise
             return False  # the exception on its way tells more
+        self._begins_no_more()
         return self._takes(error)
 
     async def _undo_in_block(self, failed: Error) -> None:

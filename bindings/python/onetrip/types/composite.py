@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import struct
 from collections import namedtuple
@@ -14,6 +15,8 @@ from onetrip.types.info import TypeInfo, checked, register_binary, register_load
 
 if TYPE_CHECKING:
     from onetrip.types.info import Context
+
+logger = logging.getLogger("onetrip")
 
 _FIELDS = """SELECT a.attname, a.atttypid::bigint FROM pg_catalog.pg_attribute a
 JOIN pg_catalog.pg_type t ON t.typrelid = a.attrelid
@@ -50,8 +53,18 @@ class CompositeInfo(TypeInfo):
         return {"field_names": [name for name, _ in more], "field_types": [oid for _, oid in more]}
 
 
-def register_composite(info: CompositeInfo, context: Context = None, factory: Callable[..., Any] | None = None) -> None:
-    """Makes values of a composite type by a function of its fields, or named tuples; on a connection, or on all."""
+def register_composite(
+    info: CompositeInfo,
+    context: Context = None,
+    factory: Callable[..., Any] | None = None,
+    *,
+    make_object: Callable[[Sequence[Any], CompositeInfo], Any] | None = None,
+    make_sequence: Callable[[Any, CompositeInfo], Sequence[Any]] | None = None,
+) -> None:
+    """Makes values of a composite type by a function of its fields, or named tuples; on a connection, or on all.
+
+    `make_object` makes a value of the fields and the type, where `factory` does not take the fields in their order.
+    `make_sequence` makes the fields of a value, where that is no sequence."""
     checked(info, "composite type")
     made: Any = factory
     if made is None:
@@ -61,18 +74,43 @@ def register_composite(info: CompositeInfo, context: Context = None, factory: Ca
     adapters = (context or adapt.adapters).adapters
     texts, binaries = adapters._functions
 
+    def plainly(values: Sequence[Any], info: CompositeInfo) -> Any:
+        return made(*values)
+
+    make_of = make_object or plainly
+
     def load(text: str) -> Any:
         fields = parts(text)
         if len(fields) != len(info.field_types):
             raise DataError(f"{info.name} has {len(info.field_types)} fields, and its value has {len(fields)}")
-        return made(*(adapt.loaded(oid, field, texts) for oid, field in zip(info.field_types, fields, strict=True)))
+        return make_of(
+            [adapt.loaded(oid, field, texts) for oid, field in zip(info.field_types, fields, strict=True)], info
+        )
 
     info.register(context)
     register_loader(context, info.oid, load)
     register_loader(context, info.array_oid, info._array(load))
-    register_binary(context, info, lambda data: made(*binary_parts(data, texts, binaries)))
+    register_binary(context, info, lambda data: make_of(binary_parts(data, texts, binaries), info))
     if info.python_type is not None:
-        adapters.register_dumper(info.python_type, lambda value: (info.oid, written(value)[1]))
+        adapters.register_dumper(info.python_type, _dumper(info, info.python_type, make_sequence))
+
+
+def _dumper(
+    info: CompositeInfo, kind: type, make_sequence: Callable[[Any, CompositeInfo], Sequence[Any]] | None
+) -> Callable[[Any], tuple[int, str]]:
+    """What writes the values of a class as those of a type."""
+    if make_sequence is not None:
+        make = make_sequence
+        return lambda value: (info.oid, written(make(value, info))[1])
+    if issubclass(kind, Sequence):
+        return lambda value: (info.oid, written(value)[1])
+    how = f"{kind.__name__!r} is not a sequence: give make_sequence to register_composite()"
+    logger.warning("values of %s cannot be written: %s", info.name, how)
+
+    def refuse(value: Any) -> tuple[int, str]:
+        raise TypeError(f"cannot write a value of {info.name}: {how}")
+
+    return refuse
 
 
 def binary_parts(data: bytes, texts: Any = None, binaries: Any = None) -> list[Any]:
@@ -83,7 +121,10 @@ def binary_parts(data: bytes, texts: Any = None, binaries: Any = None) -> list[A
     for _ in range(count):
         oid, length = struct.unpack_from("!Ii", data, at)
         start, at = at + 8, at + 8 + max(length, 0)
-        values.append(_native.loaded_binary(oid, None if length < 0 else data[start:at], texts, binaries))
+        value = None if length < 0 else data[start:at]
+        # What has no type has no form that anybody knows.
+        is_untyped = oid == 705
+        values.append(value if is_untyped else _native.loaded_binary(oid, value, texts, binaries))
     return values
 
 
@@ -112,11 +153,11 @@ def written(value: Sequence[Any]) -> tuple[int, str]:
         if field is None:
             fields.append("")
             continue
-        element = (0, adapt._array_text(field, [])) if isinstance(field, list) else adapt._element(field)
+        element = (0, adapt._part(adapt._array_text(field, []))) if isinstance(field, list) else adapt._element(field)
         if element is None:
             fields.append("")
         else:
-            fields.append(element[1] if element[1][:1] == '"' else adapt._quoted(element[1]))
+            fields.append(element[1])
     return 0, "(" + ",".join(fields) + ")"
 
 
@@ -125,6 +166,13 @@ def _identifier(name: str) -> str:
     return f"f{word}" if not word or word[0].isdigit() or word[0] == "_" else word
 
 
+def read(text: str, subtype: int = 25, own: dict[int, Any] | None = None) -> tuple[Any, ...]:
+    """A row whose type is not known: the server does not say of which types its fields are."""
+    return tuple(adapt.loaded(subtype, part, own) for part in parts(text))
+
+
 adapt.BINARY_LOADERS[2249] = lambda data: tuple(binary_parts(data))
-adapt.LOADERS[2249] = lambda text: tuple(parts(text))
+adapt.LOADERS[2249] = read
+adapt._WHOLES.setdefault(25, []).append((2249, read))
+adapt._BINARY_WHOLES[2249] = lambda data, texts, binaries: tuple(binary_parts(data, texts, binaries))
 adapt._DUMPERS[tuple] = written

@@ -75,8 +75,9 @@ def register_enum(
     register_loader(context, info.oid, load)
     info.register(context)
     register_loader(context, info.array_oid, info._array(load))
-    register_binary(context, info, lambda data: load(data.decode()))
-    (context or adapt.adapters).adapters.register_dumper(kind, lambda value: (info.oid, labels[value]))
+    adapters: adapt.AdaptersMap = (context or adapt.adapters).adapters
+    register_binary(context, info, lambda data: load(data.decode(adapters._encoding())))
+    adapters.register_dumper(kind, lambda value: (info.oid, labels[value]))
 
 
 adapt._DUMPERS[Enum] = lambda value: (0, value.name)

@@ -57,7 +57,7 @@ def register_hstore(info: TypeInfo | None, context: Context = None) -> None:
     """Makes values of `hstore` dicts, on a connection or on all; dicts are written as such from now on.
 
     register_hstore(TypeInfo.fetch(connection, "hstore"), connection)"""
-    checked(info, "hstore")
+    checked(info, "hstore (is its extension created?)")
     assert info is not None
     info.register(context)
     register_loader(context, info.oid, read)

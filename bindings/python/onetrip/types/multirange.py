@@ -26,7 +26,12 @@ class Multirange(MutableSequence[Range[T]], Generic[T]):
         return self._ranges[at] if isinstance(at, int) else type(self)(self._ranges[at])
 
     def __setitem__(self, at: Any, value: Any) -> None:
-        self._ranges[at] = _checked(value) if isinstance(at, int) else [_checked(item) for item in value]
+        if isinstance(at, int):
+            self._ranges[at] = _checked(value)
+        elif isinstance(value, Iterable):
+            self._ranges[at] = [_checked(item) for item in value]
+        else:
+            raise TypeError(f"can only assign an iterable to a slice, not {type(value).__name__}")
 
     def __delitem__(self, at: Any) -> None:
         del self._ranges[at]
@@ -109,15 +114,15 @@ SUBTYPES = {4451: 23, 4536: 20, 4532: 1700, 4533: 1114, 4534: 1184, 4535: 1082}
 _OF_RANGE = {3904: 4451, 3926: 4536, 3906: 4532, 3908: 4533, 3910: 4534, 3912: 4535}
 
 
-def read(text: str, subtype: int) -> Multirange[Any]:
-    """The multirange of some text, whose bounds are of a type."""
+def read(text: str, subtype: int, own: dict[int, Any] | None = None) -> Multirange[Any]:
+    """The multirange of some text, whose bounds are of a type; by a connection's own loaders, if they are given."""
     found: list[Range[Any]] = []
     at = 1
     while at < len(text) - 1:
         match = ranges._RANGE.match(text, at)
         if match is None:
             break
-        found.append(ranges.read(match[0], subtype))
+        found.append(ranges.read(match[0], subtype, own))
         at = match.end() + 1  # the comma, or the end
     if text[:1] != "{" or text[-1:] != "}" or at < len(text) - 1:
         raise DataError(f"not a multirange: {text!r}")
@@ -204,10 +209,20 @@ def _checked(value: Any) -> Any:
     return value
 
 
+def _unbounded(value: Multirange[Any]) -> bytes | None:
+    """The binary form of a multirange without bounds, which is the same for all types."""
+    parts = [ranges._unbounded(one) for one in value]
+    if None in parts:
+        return None
+    return struct.pack("!i", len(parts)) + b"".join(struct.pack("!i", len(part)) + part for part in parts if part)
+
+
 def _register() -> None:
     for oid, subtype in SUBTYPES.items():
         adapt.LOADERS[oid] = partial(read, subtype=subtype)
+        adapt._WHOLES.setdefault(subtype, []).append((oid, read))
     adapt._DUMPERS[Multirange] = written
+    adapt._BINARY_DUMPERS[Multirange] = _unbounded
     adapt._CONTAINERS = (*adapt._CONTAINERS, Multirange)
 
 

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from onetrip import _native, adapt
+from onetrip.adapt import Dumper, PyFormat
 from onetrip.errors import DataError
 from onetrip.types.info import TypeInfo, checked, register_binary, register_loader
 
@@ -194,23 +195,23 @@ _RANGE = re.compile(rf"([\[(]){_BOUND},{_BOUND}([\])])", re.DOTALL)
 _ESCAPED = re.compile(r'\\(.)|"(")', re.DOTALL)
 
 
-def read(text: str, subtype: int) -> Range[Any]:
-    """The range of some text, whose bounds are of a type."""
+def read(text: str, subtype: int, own: dict[int, Any] | None = None) -> Range[Any]:
+    """The range of some text, whose bounds are of a type; by a connection's own loaders, if they are given."""
     if text.lower() == "empty":
         return Range(empty=True)
     found = _RANGE.fullmatch(text)
     if found is None:
         raise DataError(f"not a range: {text!r}")
     opening, lower, upper, closing = found.groups()
-    return Range(_bound(lower, subtype), _bound(upper, subtype), opening + closing)
+    return Range(_bound(lower, subtype, own), _bound(upper, subtype, own), opening + closing)
 
 
-def _bound(text: str, subtype: int) -> Any:
+def _bound(text: str, subtype: int, own: dict[int, Any] | None) -> Any:
     if not text:
         return None
     if text[0] == '"':
         text = _ESCAPED.sub(r"\1\2", text[1:-1])
-    return adapt.loaded(subtype, text)
+    return adapt.loaded(subtype, text, own)
 
 
 def written(value: Range[Any]) -> tuple[int, str]:
@@ -228,15 +229,44 @@ def written(value: Range[Any]) -> tuple[int, str]:
             parts.append("")
             continue
         subtypes.add(element[0])
-        parts.append(element[1] if element[1][:1] == '"' else adapt._quoted(element[1]))
+        parts.append(element[1])
     text = f"{value.bounds[0]}{parts[0]},{parts[1]}{value.bounds[1]}"
     if isinstance(value, _OfType):
         return value.oid, text
-    for widest in (1700, 20):  # numbers of several sizes
+    if type(value.lower) is int or type(value.upper) is int:
+        # The server casts no int4range to a range of other numbers: it has to say which one it takes.
+        return 0, text
+    for widest in (1700, 20, 23):  # numbers of several sizes
         if widest in subtypes:
-            subtypes = {widest} if subtypes <= {23, 20, 1700} else subtypes
+            subtypes = {widest} if subtypes <= {21, 23, 20, 1700} else subtypes
     subtype = subtypes.pop() if len(subtypes) == 1 else 0
     return adapt._WITHIN.get()._ranges.get(subtype) or _OF_SUBTYPE.get(subtype, 0), text
+
+
+class RangeDumper(Dumper):
+    """Writes ranges, to build others on. `upgrade` gives the dumper of a range's own type, by its bounds."""
+
+    def __init__(self, cls: type, context: Any = None) -> None:
+        super().__init__(cls, context)
+        self._context = context
+
+    def get_key(self, obj: Range[Any], format: PyFormat) -> Any:
+        """What tells ranges of one type from those of another."""
+        return self.cls, self._found(obj)
+
+    def upgrade(self, obj: Range[Any], format: PyFormat) -> Dumper:
+        """A dumper that says of which type the range is."""
+        made = type(self)(self.cls, self._context)
+        made.oid = self._found(obj)
+        return made
+
+    def dump(self, obj: Range[Any]) -> bytes:
+        """The range as text."""
+        return written(obj)[1].encode()
+
+    @staticmethod
+    def _found(obj: Range[Any]) -> int:
+        return written(obj)[0]
 
 
 class RangeInfo(TypeInfo):
@@ -294,10 +324,19 @@ def read_binary(data: bytes, subtype: int) -> Range[Any]:
     return Range(found[0], found[1], ("[" if flags & 2 else "(") + ("]" if flags & 4 else ")"))
 
 
+def _unbounded(value: Range[Any]) -> bytes | None:
+    """The binary form of a range without bounds, which is the same for all types."""
+    if value.isempty:
+        return b"\x01"
+    return b"\x18" if value.lower is None and value.upper is None else None
+
+
 def _register() -> None:
     for oid, subtype in SUBTYPES.items():
         adapt.LOADERS[oid] = partial(read, subtype=subtype)
+        adapt._WHOLES.setdefault(subtype, []).append((oid, read))
     adapt._DUMPERS[Range] = written
+    adapt._BINARY_DUMPERS[Range] = _unbounded
     adapt._CONTAINERS = (*adapt._CONTAINERS, Range)
 
 

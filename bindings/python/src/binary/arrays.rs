@@ -76,7 +76,7 @@ impl Written<'_> {
 const NULL: i32 = -1;
 
 fn uneven() -> PyErr {
-    PyValueError::new_err("an array whose lists are of several lengths")
+    PyValueError::new_err("nested lists have inconsistent depths or lengths")
 }
 
 pub(super) fn put(element: &Type, text: &str, out: &mut Vec<u8>) -> PyResult<()> {

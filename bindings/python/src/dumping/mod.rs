@@ -126,7 +126,8 @@ fn put_any(value: &Bound<'_, PyAny>, form: Form, out: &mut Vec<u8>) -> PyResult<
     }
     match class {
         Class::Int | Class::Numeric => {
-            out.extend_from_slice(value.str()?.to_cow()?.as_bytes());
+            let text = value.str()?;
+            out.extend_from_slice(texts::plain_number(&text.to_cow()?).as_bytes());
             Ok(Some((Type::NUMERIC.oid(), Format::Text)))
         }
         _ => put_by_python(value, form, out),
@@ -179,10 +180,13 @@ pub(crate) fn put_text(value: &Bound<'_, PyAny>, out: &mut Vec<u8>) -> PyResult<
 /// # Errors
 /// As [`put`].
 pub(crate) fn put_as(ty: &Type, value: &Bound<'_, PyAny>, out: &mut Vec<u8>) -> PyResult<bool> {
-    let class = Class::of(value);
     if has_own_dumper(value)? {
         return Ok(false);
     }
+    put_known_as(ty, Class::of(value), value, out)
+}
+
+fn put_known_as(ty: &Type, class: Class, value: &Bound<'_, PyAny>, out: &mut Vec<u8>) -> PyResult<bool> {
     let start = out.len();
     match class {
         Class::Text if binary::is_text(ty) => {
@@ -209,6 +213,31 @@ pub(crate) fn put_as(ty: &Type, value: &Bound<'_, PyAny>, out: &mut Vec<u8>) -> 
         }
     }
     Ok(true)
+}
+
+/// A value as it is written where the program has said nothing about its class: in the binary form of a type, or as text.
+/// `None` where it has none here.
+///
+/// # Errors
+/// A value that is not of its type.
+#[pyfunction]
+pub(crate) fn dumped<'py>(
+    value: &Bound<'py, PyAny>,
+    oid: Oid,
+    is_binary: bool,
+) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    let (class, mut out) = (Class::of(value), Vec::new());
+    let is_written = match (is_binary, Type::from_oid(oid)) {
+        (false, _) => texts::put(class, value, &mut out)?.is_some(),
+        (true, Some(ty)) => {
+            let mut text = Vec::new();
+            put_known_as(&ty, class, value, &mut out)?
+                || texts::put(class, value, &mut text)?.is_some()
+                    && std::str::from_utf8(&text).is_ok_and(|text| binary::put(&ty, text, &mut out).is_ok())
+        }
+        (true, None) => false,
+    };
+    Ok(is_written.then(|| PyBytes::new(value.py(), &out)))
 }
 
 fn put_by_python(value: &Bound<'_, PyAny>, form: Form, out: &mut Vec<u8>) -> PyResult<Dumped> {

@@ -84,8 +84,14 @@ pub(super) fn put(class: Class, value: &Bound<'_, PyAny>, out: &mut Vec<u8>) -> 
 
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
+/// A number as SQL has it, which knows one NaN only: Python's may signal, and carry digits.
+pub(super) fn plain_number(text: &str) -> &str {
+    let unsigned = text.strip_prefix('-').unwrap_or(text);
+    if unsigned.starts_with("NaN") || unsigned.starts_with("sNaN") { "NaN" } else { text }
+}
+
 fn put_str(value: &Bound<'_, PyAny>, out: &mut Vec<u8>) -> PyResult<Type> {
-    out.extend_from_slice(value.str()?.to_cow()?.as_bytes());
+    out.extend_from_slice(plain_number(&value.str()?.to_cow()?).as_bytes());
     Ok(Type::NUMERIC)
 }
 

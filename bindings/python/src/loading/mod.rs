@@ -60,6 +60,16 @@ impl Loader {
         if let Some(function) = registered(py, ty.oid())? {
             return Ok(Self::Call(function));
         }
+        Self::built_in(py, ty, own, session)
+    }
+
+    /// The loader of a type for which the program has registered nothing.
+    pub(crate) fn built_in(
+        py: Python<'_>,
+        ty: &Type,
+        own: &Bound<'_, PyDict>,
+        session: &Session,
+    ) -> PyResult<Self> {
         Ok(match *ty {
             Type::BOOL => Self::Bool,
             Type::INT2 | Type::INT4 | Type::INT8 | Type::OID | Type::XID | Type::CID => Self::Int,
@@ -69,15 +79,19 @@ impl Loader {
             Type::UUID => Self::Uuid,
             _ if needs_session(ty) => Self::Time(times::Times::of(py, ty, session)),
             // Arrays by their kind, but not by how they are written.
-            Type::INT2_VECTOR | Type::OID_VECTOR => Self::Text,
+            Type::INT2_VECTOR | Type::OID_VECTOR => Self::text(session),
             _ => match ty.kind() {
                 Kind::Array(element) => {
                     let sign = if *element == Type::BOX { b';' } else { b',' };
                     Self::Array(Box::new(Self::of(py, element, own, session)?), sign)
                 }
-                _ => Self::Text,
+                _ => Self::text(session),
             },
         })
+    }
+
+    fn text(session: &Session) -> Self {
+        if session.is_raw { Self::Raw } else { Self::Text }
     }
 
     /// The loader of a type's binary form. What is not known in binary is left as bytes.

@@ -1,7 +1,8 @@
 //! Dates, times of day, timestamps and intervals.
 
 use onetrip_client::types::Type;
-use pyo3::exceptions::PyOverflowError;
+use pyo3::PyTypeInfo;
+use pyo3::exceptions::{PyNotImplementedError, PyOverflowError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDate, PyDateTime, PyDelta, PyDeltaAccess, PyTime, PyType, PyTzInfo};
@@ -18,6 +19,8 @@ pub(crate) struct Session {
     pub(crate) time_zone: Option<String>,
     /// `IntervalStyle`; `None` counts as `postgres`.
     pub(crate) interval_style: Option<String>,
+    /// Whether text is in no encoding that anybody knows, and stays bytes.
+    pub(crate) is_raw: bool,
 }
 
 impl Session {
@@ -27,6 +30,7 @@ impl Session {
             date_style: setting("DateStyle"),
             time_zone: setting("TimeZone"),
             interval_style: setting("IntervalStyle"),
+            is_raw: false,
         }
     }
 }
@@ -185,6 +189,9 @@ impl Times {
     /// Of microseconds since 2000, in UTC where it has a zone.
     fn at<'py>(&self, py: Python<'py>, micros: i64) -> Option<PyResult<Bound<'py, PyAny>>> {
         let (day, clock) = (day_of(micros.div_euclid(DAY))?, clock_at(micros.rem_euclid(DAY)));
+        if let (Kind::TimestampTz, Some(zone), false) = (self.kind, &self.zone, YEARS.contains(&day.0)) {
+            return at_the_edge(py, micros, day.0, zone).transpose();
+        }
         if self.kind == Kind::Timestamp {
             return Some(timestamp(py, day, clock, None));
         }
@@ -233,6 +240,16 @@ impl Times {
 
     fn refused(&self, py: Python<'_>, text: &[u8]) -> PyErr {
         let (name, text) = (self.kind.name(), String::from_utf8_lossy(text));
+        if self.kind == Kind::TimestampTz && self.style != Style::Iso {
+            let problem = format!("cannot read timestamptz '{text}': set DateStyle to ISO");
+            return PyNotImplementedError::new_err(problem);
+        }
+        if let (Kind::Date | Kind::Timestamp | Kind::TimestampTz, Some((size, why))) =
+            (self.kind, beyond(&text))
+        {
+            let name = if self.kind == Kind::Date { "date" } else { "timestamp" };
+            return misuse(py, "data", &format!("{name} too {size} for Python, {why}: '{text}'"));
+        }
         if self.kind == Kind::Interval {
             return misuse(
                 py,
@@ -273,6 +290,47 @@ fn in_zone<'py>(
     }
     // The two know different rules for the zone: the moment is what counts.
     timestamp(py, day, clock, Some(&fixed(py, offset)?))?.call_method1("astimezone", (info,))
+}
+
+/// On which side a day is beyond Python's years, which are 1 to 9999, and why.
+fn beyond(text: &str) -> Option<(&'static str, &'static str)> {
+    match text {
+        "infinity" => return Some(("large", "which has no infinite ones")),
+        "-infinity" => return Some(("small", "which has no infinite ones")),
+        _ if text.ends_with("BC") => return Some(("small", "whose years begin with 1")),
+        _ => {}
+    }
+    // Times of day have colons, and a fraction may be as long.
+    let mut numbers = text
+        .split(' ')
+        .filter(|word| !word.contains(':'))
+        .flat_map(|word| word.split(|sign: char| !sign.is_ascii_digit()).filter(|number| number.len() > 4));
+    numbers.next().map(|_| ("large", "whose years end with 9999"))
+}
+
+/// The years that Python has.
+const YEARS: std::ops::RangeInclusive<i32> = 1..=9999;
+
+/// A moment that is beyond Python's years in UTC, and perhaps not in a zone.
+fn at_the_edge<'py>(
+    py: Python<'py>,
+    micros: i64,
+    year: i32,
+    zone: &Zone,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let info = zone.info.bind(py);
+    let class = PyDateTime::type_object(py);
+    let last = class.getattr(if year < 1 { "min" } else { "max" })?;
+    let offset = info.call_method1(pyo3::intern!(py, "utcoffset"), (last,))?;
+    let Ok(offset) = offset.cast::<PyDelta>() else { return Ok(None) };
+    let seconds = i64::from(offset.get_days()) * 86_400 + i64::from(offset.get_seconds());
+    let local = micros + seconds * SECOND;
+    match day_of(local.div_euclid(DAY)) {
+        Some(day) if YEARS.contains(&day.0) => {
+            timestamp(py, day, clock_at(local.rem_euclid(DAY)), Some(info)).map(Some)
+        }
+        _ => Ok(None),
+    }
 }
 
 fn zone(py: Python<'_>, name: &str) -> Option<Zone> {

@@ -5,7 +5,7 @@ use onetrip_sql::StatementKind;
 use super::client::{Client, Unsettled};
 use super::spots::Spots;
 use super::templates::Templates;
-use crate::findings::{Code, Evidence, Finding};
+use crate::findings::{Code, Evidence, Finding, Would};
 use crate::{Driver, Mutes, Obstacle};
 
 /// Times that a pattern has to be seen where one time may be chance.
@@ -46,6 +46,8 @@ pub(super) struct Sighting {
 pub(super) struct Fate {
     /// Taken out by remedies.
     pub(super) removed: u64,
+    /// What remedies would have taken out, where they were off.
+    pub(super) would: Would,
     /// Left, by what kept remedies from them.
     pub(super) left: BTreeMap<Obstacle, u64>,
 }
@@ -60,6 +62,7 @@ impl Fate {
 
     pub(super) fn merge(&mut self, more: Self) {
         self.removed += more.removed;
+        self.would.add(more.would);
         for (obstacle, trips) in more.left {
             *self.left.entry(obstacle).or_default() += trips;
         }
@@ -195,6 +198,7 @@ impl Entry {
             trips,
             avoidable,
             removed: fate.removed,
+            would: fate.would,
             left: fate.left.clone(),
             impure: templates.impure(key.template).filter(|_| is_impure).map(str::to_owned),
             waited_ns: share(waited_ns),

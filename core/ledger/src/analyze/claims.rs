@@ -12,8 +12,9 @@ use super::client::Client;
 use super::event::Event;
 use super::hash::Table;
 use super::spots::Spots;
+use super::would::Reach;
 use crate::Driver;
-use crate::findings::{Code, Evidence, Spot};
+use crate::findings::{Code, Evidence, Spot, Would};
 
 /// Trips that can still be claimed; older ones stay with whom they are.
 const REMEMBERED_MAX: usize = 256;
@@ -62,6 +63,8 @@ struct Slot {
     spot: Spot,
     owner: u32,
     avoidable: bool,
+    /// Whether it could have been answered from memory.
+    memory: Reach,
 }
 
 #[derive(Debug)]
@@ -74,6 +77,7 @@ struct Tally {
     slow_gaps: u64,
     trips: u64,
     avoidable: u64,
+    would: Would,
     waited_ns: u64,
     wire_ns: u64,
 }
@@ -105,6 +109,7 @@ impl Claims {
             spot: event.spot(),
             owner: NOBODY,
             avoidable: false,
+            memory: event.would.memory,
         });
         TripNumber(self.first + self.trips.len() as u64 - 1)
     }
@@ -118,7 +123,9 @@ impl Claims {
         let Some(id) = self.tally(pattern, scope) else { return false };
         self.release(slot);
         let avoidable = share == Share::Avoidable;
-        self.tallies[id as usize].add(slot.waited_ns, slot.wire_ns, avoidable, slot.spot);
+        let tally = &mut self.tallies[id as usize];
+        tally.add(slot.waited_ns, slot.wire_ns, avoidable, slot.spot);
+        tally.would.add(slot.would(avoidable, pattern.code));
         self.set(trip, id, avoidable);
         true
     }
@@ -208,6 +215,7 @@ impl Claims {
         if let Some(tally) = self.tallies.get_mut(slot.owner as usize) {
             tally.trips -= 1;
             tally.avoidable -= u64::from(slot.avoidable);
+            tally.would.take_away(slot.would(slot.avoidable, tally.pattern.code));
             tally.waited_ns -= slot.waited_ns;
             tally.wire_ns -= slot.wire_ns;
             tally.spots.remove(slot.spot);
@@ -228,6 +236,16 @@ impl Claims {
     }
 }
 
+impl Slot {
+    /// What the remedy `repeats` would have removed of a trip with this owner.
+    fn would(&self, avoidable: bool, code: Code) -> Would {
+        match avoidable && code == Code::Repeated {
+            true => self.memory.trip(),
+            false => Would::default(),
+        }
+    }
+}
+
 impl Tally {
     fn new(pattern: Pattern, scope: u32) -> Self {
         Self {
@@ -239,6 +257,7 @@ impl Tally {
             slow_gaps: 0,
             trips: 0,
             avoidable: 0,
+            would: Would::default(),
             waited_ns: 0,
             wire_ns: 0,
         }
@@ -272,7 +291,7 @@ impl Tally {
             Code::Sequence => (occurrences, Evidence::Groups { groups: occurrences, statements: trips }),
             _ => (trips, Evidence::Pairs { pairs: trips }),
         };
-        let (spots, fate) = (self.spots.clone(), Fate::default());
+        let (spots, fate) = (self.spots.clone(), Fate { would: self.would, ..Fate::default() });
         Sighting { scope, spots, occurrences, trips, avoidable, waited_ns, wire_ns, evidence, fate }
     }
 }

@@ -10,6 +10,7 @@ use super::fetches::Fetches;
 use super::groups::Groups;
 use super::lobs::Lobs;
 use super::loops::{Books, Loops, Reading, Walking};
+use super::pace::Gap;
 use super::pairs::Pairs;
 use super::prepares::Prepares;
 use super::purpose::Purpose;
@@ -64,6 +65,9 @@ impl Detectors {
         let sets = |run: &Run<'_>| matches!(run.facts.purpose, Purpose::Set | Purpose::SetByCall);
         let resets = |run: &Run<'_>| run.facts.purpose == Purpose::Reset;
         self.has_set = event.runs.iter().any(sets) || (self.has_set && !event.runs.iter().any(resets));
+        if event.gap() == Gap::Pause {
+            self.repeats.pause();
+        }
         self.writes.tick(event);
         self.prepares.take(event, template);
         self.show_writes(event, client, shared);
@@ -194,7 +198,7 @@ impl Detectors {
             fetches.end_all(client, book);
         }
         if let Some(ended) = transactions.take(event) {
-            writes.transaction_ended(ended.begin_alone, ended.commit_alone, ended.waited_ns);
+            writes.transaction_ended(ended);
             repeats.end();
             fetches.end_all(client, book);
         }

@@ -2,7 +2,9 @@ use std::sync::Arc;
 
 use onetrip_sql::StatementKind;
 
+use super::pace::{Gap, Gauge};
 use super::purpose::Purpose;
+use super::would::Verdict;
 use crate::findings::Spot;
 use crate::{Exchange, Moment, Obstacle, Outcome, Remedy, Statement, Steps, TransactionStatus};
 
@@ -19,6 +21,14 @@ pub(super) struct TemplateFacts {
     pub(super) one_table: bool,
     /// It begins a transaction whose reads all see the same state.
     pub(super) snapshot: bool,
+    /// It begins, divides or ends a transaction in words that cannot fail, and begins no other.
+    pub(super) is_plain_control: bool,
+    /// Name of the savepoint that it makes or releases.
+    pub(super) savepoint: u32,
+    /// It names the level SERIALIZABLE.
+    pub(super) names_serializable: bool,
+    /// It reads tables by the server's most usual functions, or none.
+    pub(super) is_plain_read: bool,
     /// It takes rows that no other session has taken, as a queue's worker does.
     pub(super) skips_locked: bool,
     pub(super) keys: Keys,
@@ -78,6 +88,10 @@ impl Default for TemplateFacts {
             table: TableId::default(),
             one_table: false,
             snapshot: false,
+            is_plain_control: false,
+            savepoint: 0,
+            names_serializable: false,
+            is_plain_read: false,
             skips_locked: false,
             keys: Keys::default(),
         }
@@ -140,12 +154,16 @@ pub(super) struct Event<'e> {
     pub(super) think_ns: u64,
     /// The same of the exchanges before this one that only gave the connection back.
     pub(super) carried_ns: u64,
+    /// Which of these times are long for this program.
+    pub(super) gauge: Gauge,
     /// That time was within a transaction, or within one request of the program.
     pub(super) is_in_context: bool,
     /// The path's part of the exchange's time, in nanoseconds.
     pub(super) wire_ns: u64,
     /// What kept remedies from it, where that is known.
     pub(super) obstacle: Option<Obstacle>,
+    /// What remedies would have done with it, where they were off.
+    pub(super) would: Verdict,
     /// The statements that ran to their end, in order.
     pub(super) runs: Vec<Run<'e>>,
 }
@@ -160,6 +178,11 @@ impl<'e> Event<'e> {
     /// none: what is there belongs together, however long a program, or a busy machine, takes between two exchanges.
     pub(super) fn apart_ns(&self) -> u64 {
         self.carried_ns + if self.is_in_context { 0 } else { self.think_ns }
+    }
+
+    /// How long that is for this program.
+    pub(super) fn gap(&self) -> Gap {
+        self.gauge.compare(self.apart_ns())
     }
 
     /// Whether it only gives the connection back to a pool: a reset of a session in which nothing was set. A ping is something

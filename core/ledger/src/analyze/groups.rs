@@ -7,8 +7,7 @@
 
 use super::claims::{Claims, Pattern, Share, TripNumber};
 use super::event::{Event, Run};
-use super::repeats::POLL_THINK_NS;
-use super::writes::LOOP_THINK_NS;
+use super::pace::Gap;
 use crate::findings::Code;
 
 /// Reads that make a group.
@@ -88,7 +87,7 @@ impl Groups {
         let goes_on = !self.reads.is_empty()
             && self.reads.len() < READS_MAX
             && self.request == event.exchange.request
-            && event.apart_ns() <= POLL_THINK_NS
+            && event.gap() < Gap::Waiting
             && self.reads.iter().all(|(template, _)| *template != run.template)
             && origin != Origin::Within;
         if !goes_on {
@@ -99,7 +98,7 @@ impl Groups {
             self.doubts.push(Doubt { place, template: run.template, parameters, unseen });
         }
         self.resolve(run, claims);
-        self.slow_gaps += usize::from(goes_on && event.apart_ns() > LOOP_THINK_NS);
+        self.slow_gaps += usize::from(goes_on && event.gap() >= Gap::Slow);
         self.reads.push((run.template, trip));
         let room = RETURNED_MAX - self.returned.len();
         self.returned_more |= run.results.len() > room;

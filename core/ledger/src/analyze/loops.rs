@@ -21,6 +21,7 @@ use super::relations::{Relation, relation};
 use super::results::{Recent, ResultSet};
 use super::spots::Spots;
 use super::templates::{Named, Templates};
+use super::would::Reach;
 use crate::findings::{Code, Evidence, Spot};
 use crate::{Driver, Moment, Obstacle};
 
@@ -42,6 +43,9 @@ const FOLLOWED_MAX: usize = 512;
 /// Runs without a loop of their own that are kept until the end, and walks that they are held against.
 const LEFTOVER_MAX: usize = 65_536;
 const WALKS_MAX: usize = 16;
+/// Rows of a result after which remedies surely foresee the next one: two show the loop, one guess after another shows that it
+/// goes on.
+const FORESEEN_AFTER: u64 = 4;
 /// Results that a loop walked lately, at most.
 const INSTANCES_REMEMBERED: usize = 64;
 /// A pattern that was broken by more than one in eight matches is chance.
@@ -90,6 +94,8 @@ struct Execution {
     /// A remedy took it out if there is none.
     trip: Option<TripNumber>,
     obstacle: Option<Obstacle>,
+    /// Whether it could have been answered from memory.
+    memory: Reach,
     parameters: SmallVec<[u64; 4]>,
     place: Place,
     sent_at: Moment,
@@ -107,6 +113,8 @@ struct Walk {
     sources: Vec<(usize, usize)>,
     first_row: usize,
     last_row: usize,
+    /// Rows of this result that the loop took.
+    taken: u64,
     last_place: Place,
     relation: Relation,
 }
@@ -192,6 +200,7 @@ impl Loops {
         let execution = Execution {
             trip,
             obstacle: event.obstacle,
+            memory: event.would.memory,
             parameters: SmallVec::from_slice(run.parameters),
             place: event.place,
             sent_at: event.exchange.sent_at,
@@ -217,12 +226,13 @@ impl Loops {
         }
         let sources = own.iter().chain(everywhere.iter()).filter(|source| source.template != run.template);
         let proven = sources.into_iter().find_map(|source| followed.prove(source, run.template, templates));
-        let Some((walk, from)) = proven else { return Walking::No };
+        let Some((mut walk, from)) = proven else { return Walking::No };
         let key = key(&walk.source);
         let known = followed.history.iter().skip(from);
         let mut is_free = |trip| claims.claim_for_loop(trip);
         for execution in known.filter(|execution| execution.trip.is_none_or(&mut is_free)) {
             edges.matched(key, event.scope, &walk, execution);
+            walk.taken += 1;
         }
         followed.history.clear();
         edges.remember(run.template, key, &walk);
@@ -266,6 +276,7 @@ impl Followed {
                 walk.source = Arc::clone(newer);
                 if !same_result {
                     walk.first_row = row;
+                    walk.taken = 0;
                 }
                 walk.take(row, execution);
                 edges.matched(key(&walk.source), scope, walk, execution);
@@ -282,6 +293,7 @@ impl Followed {
             if row <= walk.first_row {
                 // The program walks the same rows once more: another loop over one result.
                 walk.first_row = row;
+                walk.taken = 0;
                 walk.take(row, execution);
                 edges.began_again(key(&source));
                 edges.matched(key(&source), scope, walk, execution);
@@ -373,6 +385,7 @@ impl Walk {
     /// The loop takes a row.
     fn take(&mut self, row: usize, execution: &Execution) {
         self.last_row = row;
+        self.taken += 1;
         self.last_place = execution.place;
     }
 
@@ -421,7 +434,7 @@ fn walk(source: &Arc<ResultSet>, executions: &[&Execution]) -> Option<Walk> {
         }
         let (first_row, last_row) = (*rows.first()?, *rows.last()?);
         let (source, last_place) = (Arc::clone(source), executions.last()?.place);
-        Some(Walk { source, sources, first_row, last_row, last_place, relation: Relation::None })
+        Some(Walk { source, sources, first_row, last_row, taken: 0, last_place, relation: Relation::None })
     })
 }
 
@@ -486,6 +499,9 @@ impl Edges {
             Some(_) => {
                 edge.matches += 1;
                 edge.fate.leave(execution.obstacle);
+                if walk.taken > FORESEEN_AFTER {
+                    edge.fate.would.add(execution.memory.trip());
+                }
                 edge.waited_ns += execution.waited_ns;
                 edge.wire_ns += execution.wire_ns;
             }

@@ -12,6 +12,7 @@ mod groups;
 mod hash;
 mod lobs;
 mod loops;
+mod pace;
 mod pairs;
 mod prepares;
 mod purpose;
@@ -26,6 +27,7 @@ mod stream;
 mod templates;
 mod transactions;
 mod values;
+mod would;
 mod writes;
 
 use std::collections::HashMap;
@@ -40,10 +42,11 @@ use self::results::ResultStore;
 use self::scopes::Scopes;
 use self::stream::Stream;
 use self::templates::Templates;
+use crate::findings::{Code, Would};
 use crate::stacks::{Language, language_of};
 use crate::timeline::Timeline;
 use crate::trace::{Records, decode_block};
-use crate::{Driver, Exchange, Gaps, Moment, Mutes, Obstacle, Record, Summary, TraceError};
+use crate::{Driver, Exchange, Gaps, Moment, Mutes, Obstacle, Record, Remedy, Summary, TraceError};
 
 /// Counts trips and finds patterns in streams of records.
 ///
@@ -168,9 +171,27 @@ impl Analyzer {
                 finding.left.entry(Obstacle::WatchedOnly).or_insert(finding.avoidable);
             }
         }
+        count_would(shared, &mut summary);
         let mut timeline = std::mem::take(&mut shared.timeline);
-        timeline.name_statements(|id| shared.templates.text(id));
+        timeline.name(|id| shared.templates.text(id), label);
         Analysis { summary, timeline }
+    }
+}
+
+/// What remedies would have removed is counted where they were off: of the two that depend on patterns, in the findings.
+fn count_would(shared: &Shared, summary: &mut Summary) {
+    if shared.has_remedies || shared.is_watched_only {
+        summary.would.clear();
+        summary.findings.iter_mut().for_each(|finding| finding.would = Would::default());
+        return;
+    }
+    for (code, remedy) in [(Code::Loop, Remedy::Loops), (Code::Repeated, Remedy::Repeats)] {
+        let of_code = summary.findings.iter().filter(|finding| finding.code == code);
+        let mut would = Would::default();
+        of_code.for_each(|finding| would.add(finding.would));
+        if !would.is_nothing() {
+            summary.would.insert(remedy, would);
+        }
     }
 }
 

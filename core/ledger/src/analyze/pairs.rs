@@ -8,7 +8,7 @@ use onetrip_sql::StatementKind;
 
 use super::claims::{Claims, Pattern, Share, TripNumber};
 use super::event::{Event, Keys, Run, TableId};
-use super::writes::LOOP_THINK_NS;
+use super::pace::Gap;
 use crate::findings::Code;
 
 /// The read that the next write may belong to.
@@ -24,21 +24,21 @@ pub(super) struct Pairs {
     taken: Vec<u32>,
     found: bool,
     request: u64,
-    /// The longest think time since the read, outside transactions and requests.
-    apart_ns: u64,
+    /// The longest gap since the read, outside transactions and requests.
+    gap: Gap,
 }
 
 impl Pairs {
     /// Takes one exchange of any sort; `trip` is its number if it is a reading trip.
     pub(super) fn take(&mut self, event: &Event<'_>, trip: Option<TripNumber>, claims: &mut Claims) {
         self.is_waiting &= event.exchange.request == self.request && !event.failed();
-        self.apart_ns = self.apart_ns.max(event.apart_ns());
+        self.gap = self.gap.max(event.gap());
         let Some(work) = event.first_work() else { return };
         if self.is_waiting && event.exchange.starts_trip {
             if let Some(code) = self.code(work) {
                 let pattern = Pattern { code, template: self.template, other: work.template };
                 claims.claim(self.trip, pattern, event.scope, Share::Avoidable);
-                if self.apart_ns > LOOP_THINK_NS {
+                if self.gap >= Gap::Slow {
                     claims.slow(pattern);
                 }
             }
@@ -69,7 +69,7 @@ impl Pairs {
         }
         self.found = run.statement.rows == 1;
         self.request = event.exchange.request;
-        self.apart_ns = 0;
+        self.gap = Gap::Short;
     }
 
     /// The pattern that the read and this write make.

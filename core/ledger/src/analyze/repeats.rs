@@ -3,15 +3,14 @@
 use super::claims::{Claims, Pattern, Share, TripNumber};
 use super::event::{Event, Place, Run};
 use super::hash::{Table, digest};
-use crate::Moment;
+use super::pace::Gap;
 use crate::findings::Code;
 
 /// Runs that make a pattern.
 const RUNS_MIN: usize = 3;
-/// Outside a transaction and a request, runs further apart than this do not repeat each other: the data may have changed.
-const GAP_MAX_NS: u64 = 1_000_000_000;
-/// A program that thinks longer than this between most runs polls, and each answer may be new.
-pub(super) const POLL_THINK_NS: u64 = 20_000_000;
+/// Outside a transaction and a request, runs with so many exchanges or a pause between them do not repeat each other: the
+/// data may have changed.
+const APART_MAX: u64 = 1_000;
 const FOLLOWED_MAX: usize = 1024;
 
 /// Queries of one connection since it last wrote or ended a transaction.
@@ -31,7 +30,6 @@ struct Asked {
     trips: [TripNumber; RUNS_MIN],
     slow_gaps: usize,
     claimed: bool,
-    last_at: Moment,
     place: Place,
 }
 
@@ -41,7 +39,6 @@ impl Repeats {
         if !run.facts.reads_table || run.continues() {
             return;
         }
-        let exchange = event.exchange;
         let key = (run.template, digest(run.parameters));
         if self.asked.len() >= FOLLOWED_MAX && !self.asked.contains_key(&key) {
             self.asked.clear();
@@ -50,9 +47,8 @@ impl Repeats {
         if !asked.is_same(event, run) {
             *asked = Asked::new(event, run);
         }
-        asked.slow_gaps += usize::from(asked.runs > 0 && event.apart_ns() > POLL_THINK_NS);
+        asked.slow_gaps += usize::from(asked.runs > 0 && event.gap() >= Gap::Waiting);
         asked.digest = run.statement.result_digest;
-        asked.last_at = exchange.last_reply_at;
         asked.place = event.place;
         if let Some(first) = asked.trips.get_mut(asked.runs) {
             *first = trip;
@@ -66,6 +62,11 @@ impl Repeats {
     /// Forgets what was asked of this template: its repeats are part of a loop.
     pub(super) fn forget(&mut self, template: u32) {
         self.asked.retain(|(asked, _), _| *asked != template);
+    }
+
+    /// The program has paused, outside a transaction and a request.
+    pub(super) fn pause(&mut self) {
+        self.asked.retain(|_, asked| asked.request != 0);
     }
 
     /// Ends what can repeat: something was written, a transaction ended, or the connection closed.
@@ -84,7 +85,6 @@ impl Asked {
             trips: [TripNumber::default(); RUNS_MIN],
             slow_gaps: 0,
             claimed: false,
-            last_at: event.exchange.sent_at,
             place: event.place,
         }
     }
@@ -94,7 +94,7 @@ impl Asked {
         self.request == event.exchange.request
             && (self.digest == digest || self.digest & 1 != digest & 1)
             && self.rows == run.statement.rows
-            && (self.is_in_context_of(event) || event.exchange.sent_at.since(self.last_at) < GAP_MAX_NS)
+            && (self.is_in_context_of(event) || event.place.since(self.place) <= APART_MAX)
     }
 
     fn is_in_context_of(&self, event: &Event<'_>) -> bool {

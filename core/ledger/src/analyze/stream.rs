@@ -7,6 +7,8 @@ use super::client::Client;
 use super::connections::Life;
 use super::detectors::Detectors;
 use super::event::{Event, Place, Run};
+use super::pace::Pace;
+use super::would::{Shadow, Verdict};
 use crate::stacks::{Recogniser, Startup};
 use crate::timeline::TripSample;
 use crate::{
@@ -45,6 +47,8 @@ pub(super) struct Stream {
     scope: u32,
     level: Level,
     place: Place,
+    pace: Pace,
+    shadow: Shadow,
     /// The request of the latest exchange; zero is none.
     request: u64,
     transactions: u64,
@@ -244,6 +248,9 @@ impl Stream {
         };
         self.identity = format!("{}@{}", get(b"user"), get(b"database"));
         let is_known = !parameters.is_empty();
+        if is_known {
+            shared.timeline.opened(self.number, &self.identity);
+        }
         if let Some(orm) =
             shared.orms.get(&(self.identity.clone(), self.recogniser.driver())).filter(|_| is_known)
         {
@@ -269,9 +276,15 @@ impl Stream {
             self.scope = scope;
         }
         let think_ns = self.trip.map_or(0, |trip| exchange.sent_at.since(trip.ended_at));
+        let follows_work = self.trip.is_some_and(|trip| !trip.connect);
         self.count_trip(exchange, scope, shared);
         if exchange.kind == UnitKind::Connect {
+            self.pace.login(exchange.bytes_sent, think_ns);
             return;
+        }
+        let gauge = self.pace.gauge();
+        if exchange.starts_trip && follows_work {
+            self.pace.take(think_ns);
         }
         let wire_ns = self.wire_ns(exchange.duration());
         let is_in_context =
@@ -284,18 +297,24 @@ impl Stream {
             None if !shared.has_remedies => self.level.after_begin(&runs).obstacle(),
             told => told,
         };
-        let event = Event {
+        let mut event = Event {
             exchange,
             place: self.place,
             scope,
             opened_at: self.opened_at,
             think_ns,
             carried_ns,
+            gauge,
             is_in_context,
             wire_ns,
             obstacle,
+            would: Verdict::default(),
             runs,
         };
+        event.would = self.shadow.take(&event, |id| self.names.template(id));
+        if let Some(remedy) = event.would.remedy {
+            shared.summary.would.entry(remedy).or_default().add(event.would.trip());
+        }
         count_statements(&event, shared);
         self.level = self.level.after(&event);
         if !self.is_settled {
@@ -386,6 +405,7 @@ impl Stream {
             bytes_sent: trip.bytes_sent,
             bytes_received: trip.bytes_received,
             statement: trip.template,
+            scope: trip.scope,
             connect: trip.connect,
             in_transaction: trip.in_transaction,
         });

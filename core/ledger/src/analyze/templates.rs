@@ -15,6 +15,44 @@ const TEMPLATES_MAX: usize = 200_000;
 const TEMPLATE_BYTES_MAX: usize = 64 << 20;
 /// Templates in which marks of ORMs are looked for, at most: each takes some microseconds.
 const LOOKED_AT_MAX: usize = 10_000;
+/// Words of a BEGIN that no server refuses, and of the end of a transaction that begins no other.
+const BEGIN_WORDS: &[&str] = &[
+    "begin",
+    "start",
+    "transaction",
+    "work",
+    "isolation",
+    "level",
+    "read",
+    "committed",
+    "uncommitted",
+    "repeatable",
+    "serializable",
+    "only",
+    "write",
+    "not",
+    "deferrable",
+];
+const END_WORDS: &[&str] = &["commit", "end", "rollback", "abort", "work", "transaction"];
+const SERIALIZABLE: &[u8] = b"serializable";
+/// Functions that are proven to only read, of those that programs use most.
+const PLAIN_CALLS: &[&str] = &[
+    "abs",
+    "avg",
+    "coalesce",
+    "count",
+    "exists",
+    "greatest",
+    "least",
+    "length",
+    "lower",
+    "max",
+    "min",
+    "nullif",
+    "row_number",
+    "sum",
+    "upper",
+];
 /// Label of what is counted together.
 const OTHERS: &str = "(other statements)";
 
@@ -165,8 +203,16 @@ impl Templates {
         let lifted = self.lifter.lift_template(text);
         let facts = lifted.facts();
         let shape = Shape::of(lifted.template());
+        let keyed = with_equal_signs(lifted.template());
+        let keys = keyed.as_deref().map_or_else(|| shape.keys.clone(), |keyed| Shape::of(keyed).keys);
         let purpose = purpose_of(&lifted, &shape);
         let catalogue = lifted.table().is_some_and(is_catalogue);
+        let kind = facts.kind;
+        let is_plain_call = |call: &Name<'_>| PLAIN_CALLS.contains(&last_part(*call).as_str());
+        let is_plain_read = purpose == Purpose::Read
+            && shape.calls.iter().all(is_plain_call)
+            && !shape.tables.iter().any(|table| is_catalogue(*table));
+        let words = || words_of(lifted.template());
         let one_table = matches!(shape.tables.as_slice(), [_]) || facts.kind.is_row_write();
         TemplateFacts {
             kind: facts.kind,
@@ -175,8 +221,20 @@ impl Templates {
             table: lifted.table().map_or(TableId::default(), |table| self.names.table(table)),
             one_table: one_table && !shape.has_with,
             snapshot: facts.kind == StatementKind::Begin && begins_snapshot(&lifted),
+            is_plain_control: kind.is_transaction_control() && is_plain_control(kind, words()),
+            savepoint: match kind {
+                StatementKind::Savepoint | StatementKind::Release => {
+                    words().last().map_or(0, |name| self.names.id(name))
+                }
+                _ => 0,
+            },
+            names_serializable: lifted
+                .template()
+                .windows(SERIALIZABLE.len())
+                .any(|word| word.eq_ignore_ascii_case(SERIALIZABLE)),
+            is_plain_read,
             skips_locked: shape.skips_locked,
-            keys: Keys::new(shape.keys.iter().filter_map(|key| {
+            keys: Keys::new(keys.iter().filter_map(|key| {
                 let position =
                     key.parameter.checked_sub(1).and_then(|position| u16::try_from(position).ok())?;
                 Some((self.names.id(&key.column.folded().collect::<Vec<u8>>()), position))
@@ -204,6 +262,65 @@ impl Names {
             Some(dot) => TableId { schema: self.id(&folded[..dot]), name: self.id(&folded[dot + 1..]) },
             None => TableId { schema: 0, name: self.id(&folded) },
         }
+    }
+}
+
+/// `IN ($1)` is `= $1`, as ORMs write it for a list of one: the template with the latter; `None` where it has none of these.
+fn with_equal_signs(template: &[u8]) -> Option<Vec<u8>> {
+    const LIST: &[u8] = b" IN ($";
+    let mut changed: Option<Vec<u8>> = None;
+    let mut rest = template;
+    while let Some(place) = rest.windows(LIST.len()).position(|words| words.eq_ignore_ascii_case(LIST)) {
+        let (before, list) = rest.split_at(place);
+        let digits = list[LIST.len()..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let end = LIST.len() + digits;
+        let is_one = digits > 0 && list.get(end) == Some(&b')');
+        let out = changed.get_or_insert_default();
+        out.extend_from_slice(before);
+        if is_one {
+            out.extend_from_slice(b" = $");
+            out.extend_from_slice(&list[LIST.len()..end]);
+            rest = &list[end + 1..];
+        } else {
+            out.extend_from_slice(LIST);
+            rest = &list[LIST.len()..];
+        }
+    }
+    changed.map(|mut out| {
+        out.extend_from_slice(rest);
+        out
+    })
+}
+
+/// Words of a template, without what ends it and what stands between its modes.
+fn words_of(template: &[u8]) -> impl Iterator<Item = &[u8]> + Clone {
+    template
+        .split(|byte| byte.is_ascii_whitespace() || matches!(byte, b';' | b','))
+        .filter(|word| !word.is_empty())
+}
+
+/// Whether a statement that begins, divides or ends a transaction cannot be refused in the right place for its words, as the
+/// remedies read them.
+fn is_plain_control<'t>(kind: StatementKind, words: impl Iterator<Item = &'t [u8]> + Clone) -> bool {
+    let is_known =
+        |known: &[&str], word: &[u8]| known.iter().any(|known| word.eq_ignore_ascii_case(known.as_bytes()));
+    match kind {
+        StatementKind::Begin => words.clone().all(|word| is_known(BEGIN_WORDS, word)),
+        StatementKind::Commit | StatementKind::Rollback => {
+            words.clone().all(|word| is_known(END_WORDS, word))
+        }
+        StatementKind::Savepoint | StatementKind::Release => words.last().is_some_and(is_sure_name),
+        _ => false,
+    }
+}
+
+/// A name that is no keyword: it is quoted or has a digit.
+fn is_sure_name(name: &[u8]) -> bool {
+    let unquoted = name.strip_prefix(b"\"").and_then(|name| name.strip_suffix(b"\""));
+    let is_word = |name: &[u8]| name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
+    match unquoted {
+        Some(name) => is_word(name),
+        None => is_word(name) && name.iter().any(u8::is_ascii_digit),
     }
 }
 

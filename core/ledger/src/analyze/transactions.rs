@@ -10,7 +10,7 @@ use super::book::{Book, Fate, Key, Sighting};
 use super::client::Client;
 use super::event::Event;
 use super::spots::Spots;
-use crate::findings::{Code, Evidence, Spot};
+use crate::findings::{Code, Evidence, Spot, Would};
 use crate::{TransactionStatus, UnitKind};
 
 /// Transactions that make a pattern.
@@ -39,11 +39,13 @@ struct CheckIns {
     reads: u64,
     waited_ns: u64,
     wire_ns: u64,
+    would: Would,
 }
 
 #[derive(Debug, Default)]
 struct Open {
     begin_alone: bool,
+    begin_would: Would,
     begin_waited_ns: u64,
     begin_wire_ns: u64,
     begin_spot: Option<Spot>,
@@ -60,6 +62,8 @@ struct Open {
 pub(super) struct Ended {
     pub(super) begin_alone: bool,
     pub(super) commit_alone: bool,
+    /// What remedies would have removed of these trips.
+    pub(super) would: Would,
     pub(super) waited_ns: u64,
 }
 
@@ -74,6 +78,7 @@ impl Transactions {
             let alone = control == Some(StatementKind::Begin);
             self.open = Some(Open {
                 begin_alone: alone,
+                begin_would: if alone { event.would.trip() } else { Would::default() },
                 begin_waited_ns: if alone { exchange.duration() } else { 0 },
                 begin_wire_ns: if alone { event.wire_ns } else { 0 },
                 begin_spot: alone.then(|| event.spot()),
@@ -89,9 +94,11 @@ impl Transactions {
         let open = self.open.take()?;
         let commit_alone = matches!(control, Some(StatementKind::Commit | StatementKind::Rollback));
         let mut waited_ns = open.begin_waited_ns;
+        let mut would = open.begin_would;
         if open.failed {
-            return Some(Ended { begin_alone: open.begin_alone, commit_alone, waited_ns });
+            return Some(Ended { begin_alone: open.begin_alone, commit_alone, would, waited_ns });
         }
+        self.fate.would.add(open.begin_would);
         self.transactions += 1;
         self.begins += u64::from(open.begin_alone);
         self.spots.extend(open.begin_spot);
@@ -99,16 +106,19 @@ impl Transactions {
         self.wire_ns += open.begin_wire_ns;
         if commit_alone {
             waited_ns += exchange.duration();
+            would.add(event.would.trip());
         }
         let checks_in = control == Some(StatementKind::Rollback) && open.only_reads();
         if checks_in {
             self.check_ins.rollbacks += 1;
             self.check_ins.spots.add(event.spot());
             self.check_ins.reads += open.reads;
+            self.check_ins.would.add(event.would.trip());
             self.check_ins.waited_ns += exchange.duration();
             self.check_ins.wire_ns += event.wire_ns;
         } else if commit_alone && open.statements <= 1 {
             self.commits += 1;
+            self.fate.would.add(event.would.trip());
             self.spots.add(event.spot());
             self.fate.leave(event.obstacle);
             self.waited_ns += exchange.duration();
@@ -117,11 +127,12 @@ impl Transactions {
         if self.scope == 0 {
             self.scope = event.scope;
         }
-        Some(Ended { begin_alone: open.begin_alone, commit_alone, waited_ns })
+        Some(Ended { begin_alone: open.begin_alone, commit_alone, would, waited_ns })
     }
 
     /// Takes trips away that another finding is booked for.
-    pub(super) fn claim(&mut self, begins: u64, commits: u64, transactions: u64) {
+    pub(super) fn claim(&mut self, begins: u64, commits: u64, transactions: u64, would: Would) {
+        self.fate.would.take_away(would);
         let before = self.begins + self.commits;
         self.begins = self.begins.saturating_sub(begins);
         self.commits = self.commits.saturating_sub(commits);
@@ -185,7 +196,7 @@ impl Open {
 
 impl CheckIns {
     fn book(&self, scope: u32, client: Client, book: &mut Book) {
-        let Self { rollbacks, reads, waited_ns, wire_ns, ref spots } = *self;
+        let Self { rollbacks, reads, waited_ns, wire_ns, would, ref spots } = *self;
         if rollbacks == 0 {
             return;
         }
@@ -199,7 +210,7 @@ impl CheckIns {
                 avoidable: rollbacks,
                 waited_ns,
                 wire_ns,
-                fate: Fate::default(),
+                fate: Fate { would, ..Fate::default() },
                 evidence: Evidence::CheckIns { rollbacks, reads },
             },
         );

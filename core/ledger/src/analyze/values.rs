@@ -7,13 +7,11 @@
 use super::claims::{Claims, Pattern, Share, TripNumber};
 use super::event::{Event, Run};
 use super::hash::{Set, digest};
-use super::writes::LOOP_THINK_NS;
+use super::pace::Gap;
 use crate::findings::Code;
 
 /// Runs in a row, and different values among them, that make a pattern.
 const RUNS_MIN: usize = 10;
-/// A burst ends when its next run takes longer than this to come.
-const GAP_MAX_NS: u64 = 1_000_000_000;
 /// Values of one result that are remembered, from its begin and from its end.
 const RETURNED_MAX: usize = 128;
 /// Values of one burst that are remembered.
@@ -45,13 +43,13 @@ impl Values {
         let goes_on = self.runs > 0
             && self.template == run.template
             && self.request == event.exchange.request
-            && event.apart_ns() < GAP_MAX_NS
+            && event.gap() < Gap::Pause
             && self.varies_by_keys(run);
         if !goes_on {
             self.end(claims);
             self.begin(event, run);
         }
-        self.slow_gaps += usize::from(self.runs > 0 && event.apart_ns() > LOOP_THINK_NS);
+        self.slow_gaps += usize::from(self.runs > 0 && event.gap() >= Gap::Slow);
         self.count(run);
         if let Some(first) = self.trips.get_mut(self.runs) {
             *first = trip;

@@ -4,17 +4,14 @@ use super::book::{Book, Fate, Key, Sighting};
 use super::client::Client;
 use super::event::{Event, Run};
 use super::hash::Table;
+use super::pace::Gap;
 use super::spots::Spots;
-use super::transactions::Transactions;
+use super::transactions::{Ended, Transactions};
 use crate::TransactionStatus;
-use crate::findings::{Code, Evidence, Spot};
+use crate::findings::{Code, Evidence, Spot, Would};
 
 /// Rows that make a run: fewer are not worth a batch.
 pub(super) const ROWS_MIN: u64 = 5;
-/// A run ends when the program thinks longer than this before the next row, outside transactions and requests.
-const GAP_MAX_NS: u64 = 1_000_000_000;
-/// Think time of a loop outside transactions and requests; requests that write with one statement are further apart.
-pub(super) const LOOP_THINK_NS: u64 = 8_000_000;
 /// Other exchanges that a loop's body may have between two rows.
 const BODY_MAX: u64 = 16;
 const FOLLOWED_MAX: usize = 256;
@@ -36,15 +33,16 @@ struct WriteRun {
     last_clock: u64,
     rows: u64,
     slow_gaps: u64,
-    /// Think time outside transactions and requests since the last row: all of it, and the longest.
-    apart_ns: u64,
-    apart_max_ns: u64,
+    /// The longest gap since the last row, outside transactions and requests.
+    gap: Gap,
     /// Rows whose own transaction ended before the next row came.
     transactions: u64,
     in_transaction: bool,
     /// BEGIN and COMMIT trips of these transactions.
     begins: u64,
     commits: u64,
+    /// What remedies would have removed of them.
+    would: Would,
     control_waited_ns: u64,
     waited_ns: u64,
     wire_ns: u64,
@@ -55,8 +53,7 @@ impl Writes {
     pub(super) fn tick(&mut self, event: &Event<'_>) {
         self.pass();
         for run in self.runs.values_mut() {
-            run.apart_max_ns = run.apart_max_ns.max(event.apart_ns());
-            run.apart_ns += event.apart_ns();
+            run.gap = run.gap.max(event.gap());
         }
     }
 
@@ -77,7 +74,7 @@ impl Writes {
         let exchange = event.exchange;
         let goes_on = self.runs.get(&run.template).is_some_and(|known| {
             known.request == exchange.request
-                && known.apart_ns < GAP_MAX_NS
+                && known.gap < Gap::Pause
                 && self.clock - known.last_clock <= BODY_MAX
         });
         if !goes_on {
@@ -92,9 +89,8 @@ impl Writes {
             known.last_clock = self.clock;
             return;
         }
-        known.slow_gaps += u64::from(known.rows > 0 && known.apart_max_ns > LOOP_THINK_NS);
-        known.apart_max_ns = 0;
-        known.apart_ns = 0;
+        known.slow_gaps += u64::from(known.rows > 0 && known.gap >= Gap::Slow);
+        known.gap = Gap::Short;
         known.rows += 1;
         known.last_parameters.clear();
         known.last_parameters.extend_from_slice(run.parameters);
@@ -105,8 +101,8 @@ impl Writes {
         known.transactions += u64::from(!known.in_transaction);
     }
 
-    /// A transaction block ended; `begin` and `commit` tell whether these took trips of their own.
-    pub(super) fn transaction_ended(&mut self, begin: bool, commit: bool, waited_ns: u64) {
+    /// A transaction block ended.
+    pub(super) fn transaction_ended(&mut self, ended: Ended) {
         let mut first: Option<&mut WriteRun> = None;
         for run in self.runs.values_mut().filter(|run| run.in_transaction) {
             run.in_transaction = false;
@@ -117,9 +113,10 @@ impl Writes {
         }
         // BEGIN and COMMIT are one trip each, whatever was written between them.
         if let Some(run) = first {
-            run.begins += u64::from(begin);
-            run.commits += u64::from(commit);
-            run.control_waited_ns += waited_ns;
+            run.begins += u64::from(ended.begin_alone);
+            run.commits += u64::from(ended.commit_alone);
+            run.would.add(ended.would);
+            run.control_waited_ns += ended.waited_ns;
         }
     }
 
@@ -139,12 +136,14 @@ impl Writes {
         let evidence = Evidence::Rows { rows: run.rows, transactions: run.transactions.max(1) };
         let per_row = run.transactions * 10 >= run.rows * 9;
         let (code, trips, waited_ns) = if per_row {
-            transactions.claim(run.begins, run.commits, run.transactions.min(run.begins.max(run.commits)));
+            let transactions_of_own = run.transactions.min(run.begins.max(run.commits));
+            transactions.claim(run.begins, run.commits, transactions_of_own, run.would);
             (Code::CommitPerRow, run.rows + run.begins + run.commits, run.waited_ns + run.control_waited_ns)
         } else {
             (Code::RowByRow, run.rows, run.waited_ns)
         };
         let kept = trips.div_ceil(run.rows);
+        let would = if per_row { run.would } else { Would::default() };
         book.add(
             Key { code, template, source: 0, client },
             Sighting {
@@ -155,7 +154,7 @@ impl Writes {
                 avoidable: trips - kept,
                 waited_ns,
                 wire_ns: run.wire_ns * trips / run.rows,
-                fate: Fate::default(),
+                fate: Fate { would, ..Fate::default() },
                 evidence,
             },
         );
@@ -172,12 +171,12 @@ impl WriteRun {
             last_clock: 0,
             rows: 0,
             slow_gaps: 0,
-            apart_ns: 0,
-            apart_max_ns: 0,
+            gap: Gap::Short,
             transactions: 0,
             in_transaction: false,
             begins: 0,
             commits: 0,
+            would: Would::default(),
             control_waited_ns: 0,
             waited_ns: 0,
             wire_ns: 0,

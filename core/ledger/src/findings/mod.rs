@@ -4,11 +4,13 @@ mod code;
 mod concepts;
 mod mute;
 mod page;
+mod would;
 
 pub use code::Code;
 pub use concepts::{CONCEPTS, Concept};
 pub use mute::{MuteError, MuteRule, Mutes};
-pub use page::page;
+pub use page::{Example, page};
+pub use would::Would;
 
 use std::collections::BTreeMap;
 
@@ -35,6 +37,8 @@ pub struct Finding {
     pub avoidable: u64,
     /// Trips that remedies took out of the pattern.
     pub removed: u64,
+    /// Trips of the pattern that remedies would have taken out, at least, had they been on.
+    pub would: Would,
     /// Trips that are left, by what kept remedies from them, where that is known.
     pub left: BTreeMap<Obstacle, u64>,
     /// Why the statement is not known to only read, where that kept remedies from it.
@@ -99,25 +103,10 @@ impl Finding {
         self.waited_ns.saturating_sub(self.wire_ns) as f64 + self.avoidable as f64 * rtt_ns
     }
 
-    /// Trips that `--remedies exact` would have taken out of the pattern at best, had it been on: that the statements
-    /// surely only read is not known before it is.
-    pub fn removable(&self) -> u64 {
-        if self.left.contains_key(&Obstacle::WatchedOnly) {
-            return 0;
-        }
-        let left = |obstacle| self.left.get(&obstacle).copied().unwrap_or(0);
-        match self.evidence {
-            Evidence::Walk { .. } | Evidence::Repeats { .. } => left(Obstacle::Off).min(self.avoidable),
-            Evidence::Fetches { .. } => {
-                (left(Obstacle::Off) + left(Obstacle::OffAtItsLevel)).min(self.avoidable)
-            }
-            Evidence::Alone { begins, .. } => begins.min(self.avoidable),
-            Evidence::CheckIns { .. } | Evidence::Prepares { .. } | Evidence::Objects { .. } => {
-                self.avoidable
-            }
-            Evidence::Chatter { settings, .. } => settings.min(self.avoidable),
-            _ => 0,
-        }
+    /// Code of its driver's programs that makes such a finding, and what to write instead; `None` where there is no example of that
+    /// driver, or where the fix is another one than the example shows.
+    pub fn example(&self) -> Option<Example> {
+        (self.fix == self.driver.fix(self.code)).then(|| page::example(self.code, self.driver))?
     }
 }
 

@@ -18,6 +18,31 @@ pub fn page(code: Code) -> String {
     page
 }
 
+/// Code that makes a finding, and the same without it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Example {
+    /// What makes it.
+    pub before: &'static str,
+    /// What does the same in fewer trips.
+    pub after: &'static str,
+}
+
+/// The example of a finding's page that names a driver, if there is one.
+pub(super) fn example(code: Code, driver: Driver) -> Option<Example> {
+    let fence = driver.language()?.fence();
+    let (_, examples) = body(code).split_once("\n## Bad\n")?;
+    let (bad, rest) = examples.split_once("\n## Good\n")?;
+    let good = rest.split("\n## ").next()?;
+    let example = Example { before: block(bad, fence)?, after: block(good, fence)? };
+    example.before.contains(driver.name()).then_some(example)
+}
+
+/// The first block of code in a language.
+fn block<'t>(text: &'t str, fence: &str) -> Option<&'t str> {
+    let (_, rest) = text.split_once(&format!("```{fence}\n"))?;
+    rest.split("\n```").next()
+}
+
 fn body(code: Code) -> &'static str {
     match code {
         Code::Loop => include_str!("pages/OT001.md"),
@@ -70,4 +95,25 @@ fn item(list: &mut String, text: &str) {
         let _ = write!(line, " {word}");
     }
     let _ = writeln!(list, "{line}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_example_is_of_its_driver() {
+        let of = |code, key| example(code, Driver::of_key(key).unwrap());
+        let loop_ = of(Code::Loop, "django").unwrap();
+        assert!(loop_.before.starts_with("# Django: ") && loop_.before.ends_with("])"), "{}", loop_.before);
+        assert!(loop_.after.contains(".prefetch_related(\"books\")"));
+        assert!(of(Code::Loop, "pgx").unwrap().after.contains("ANY($1)"));
+        // Of its language, but of others' drivers.
+        assert_eq!(of(Code::Loop, "psycopg3"), None);
+        assert_eq!(of(Code::Loop, "libpq"), None);
+        let told = |code| Driver::all().filter(|driver| example(code, *driver).is_some()).count();
+        for code in Code::ALL {
+            assert!(told(code) > 0, "{code} has no example of any driver");
+        }
+    }
 }

@@ -71,7 +71,7 @@ pub enum BudgetError {
         /// The measure that was asked for.
         measure: String,
     },
-    /// A file that limits nothing keeps nothing.
+    /// A file that limits nothing checks nothing.
     #[error("it holds no limit; write [budget] and below it trips = 200")]
     Empty,
 }
@@ -142,7 +142,7 @@ impl FromStr for Limit {
 ///
 /// # Errors
 ///
-/// Other TOML, unknown names, and a file without any limit: it would be kept by every run.
+/// Other TOML, unknown names, and a file without any limit: every run would pass it.
 pub fn parse_file(text: &str) -> Result<Vec<Limit>, BudgetError> {
     if let Some(unknown) = unknown_table(text) {
         return Err(BudgetError::UnknownTable(unknown));

@@ -1,4 +1,4 @@
-//! What a run is judged by, and the verdicts. A run that was not seen, or not seen whole, keeps no rule: it could not
+//! What a run is judged by, and the verdicts. A run that was not seen, or not seen whole, passes no rule: it could not
 //! be judged.
 
 pub mod budget;
@@ -86,7 +86,7 @@ pub enum Rule {
     Trace,
 }
 
-/// One rule, and how the run kept to it.
+/// One rule, and whether the run met it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
     /// What was asked.
@@ -111,7 +111,7 @@ pub struct Judgement {
 }
 
 impl Judgement {
-    /// The worst of the verdicts; a run without rules keeps them all.
+    /// The worst of the verdicts; a run without rules meets them all.
     pub fn ruling(&self) -> Ruling {
         self.verdicts.iter().map(|verdict| verdict.ruling).max().unwrap_or(Ruling::Passed)
     }
@@ -167,7 +167,7 @@ impl Rules {
         })
     }
 
-    /// Why what was counted may be too little; a limit that is broken all the same is broken for certain.
+    /// Why what was counted may be too little; a limit that is exceeded all the same is exceeded for certain.
     pub fn not_seen_whole(&self, gaps: &Gaps) -> Option<String> {
         let reason = if gaps.lost_bytes > 0 && !self.allow.loss {
             format!("records of {} bytes were lost", gaps.lost_bytes)
@@ -264,17 +264,17 @@ impl Rules {
         summary: &Summary,
         counted: Result<u64, String>,
         allowed: Option<u64>,
-        is_broken: impl FnOnce(u64) -> bool,
+        has_failed: impl FnOnce(u64) -> bool,
     ) -> Verdict {
         let number = *counted.as_ref().unwrap_or(&0);
-        let is_broken = counted.is_ok() && is_broken(number);
+        let has_failed = counted.is_ok() && has_failed(number);
         // What may be wrong whichever way it looks, then what is too little at worst.
         let unknown = self.not_seen(summary).or(counted.err());
         let too_little =
             || self.not_seen_whole(&summary.gaps).or_else(|| self.not_told(&rule, &summary.gaps));
         let (ruling, reason) = match unknown {
             Some(reason) => (Ruling::Unjudged, Some(reason)),
-            None if is_broken => (Ruling::Failed, None),
+            None if has_failed => (Ruling::Failed, None),
             None => match too_little() {
                 Some(reason) => (Ruling::Unjudged, Some(reason)),
                 None => (Ruling::Passed, None),

@@ -134,6 +134,7 @@ fn a_finding_that_must_not_be_there_breaks_its_rule() {
         trips: 5,
         avoidable: 4,
         removed: 0,
+        would: Default::default(),
         left: Default::default(),
         impure: None,
         waited_ns: 0,

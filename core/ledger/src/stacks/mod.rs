@@ -50,6 +50,11 @@ impl Driver {
         stack::of(self).is_orm()
     }
 
+    /// The language of its programs, if they are all of one.
+    pub(crate) fn language(self) -> Option<Language> {
+        stack::of(self).language
+    }
+
     /// Another one, whose fixes hold for it, too.
     fn like(self) -> Option<Self> {
         stack::of(self).like.as_deref().and_then(Self::of_key)

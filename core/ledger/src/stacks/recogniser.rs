@@ -25,6 +25,22 @@ pub(crate) enum Language {
     Rust,
 }
 
+impl Language {
+    /// What names it at the beginning of a block of code in Markdown.
+    pub(crate) fn fence(self) -> &'static str {
+        match self {
+            Self::Go => "go",
+            Self::Java => "java",
+            Self::JavaScript => "javascript",
+            Self::Perl => "perl",
+            Self::Php => "php",
+            Self::Python => "python",
+            Self::Ruby => "ruby",
+            Self::Rust => "rust",
+        }
+    }
+}
+
 /// Commands of a language's programs: names, beginnings of names, ends of names.
 type Commands = (Language, &'static [&'static str], &'static [&'static str], &'static [&'static str]);
 
@@ -78,15 +94,40 @@ pub(crate) struct Startup<'s> {
     pub(crate) asked_encryption: bool,
 }
 
+/// Parameters that libpq sends, in its order (`build_startup_packet`). It always sends the first.
+const LIBPQ_PARAMETERS: [&[u8]; 9] = [
+    b"user",
+    b"database",
+    b"replication",
+    b"options",
+    b"application_name",
+    b"client_encoding",
+    b"datestyle",
+    b"timezone",
+    b"geqo",
+];
+
+/// Whether libpq may have sent these.
+fn is_libpq(parameters: &[(&[u8], &[u8])]) -> bool {
+    let mut known = LIBPQ_PARAMETERS.iter();
+    let own = parameters.iter().filter(|(name, _)| !name.starts_with(b"_pq_."));
+    parameters.first().is_some_and(|(name, _)| *name == b"user")
+        && own.into_iter().all(|(name, _)| known.any(|next| next == name))
+}
+
 /// What is known of one connection's client.
 ///
-/// Drivers over libpq look alike. Where the program is known to be Python's, one that never sends parameters apart
+/// Drivers over libpq look alike, and others send no more than they do: one that has not asked for encryption is not named.
+/// Where the program is known to be Python's, one that never sends parameters apart
 /// from the text is taken for psycopg2, one that does for psycopg 3.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Recogniser {
     driver: Driver,
     orm: Option<Driver>,
+    /// Its parameters may be libpq's.
     is_libpq: bool,
+    /// It has asked for encryption, as libpq does by TCP unless it is told not to.
+    asked_encryption: bool,
     /// An ORM that has used connections of this kind before.
     expected: Option<Driver>,
     /// Templates of its own that each ORM was seen to send.
@@ -97,8 +138,8 @@ impl Recogniser {
     /// Reads the startup packet.
     pub(crate) fn startup(&mut self, startup: &Startup<'_>) {
         self.driver = stack::of_startup(startup).unwrap_or_default();
-        let first = startup.parameters.first();
-        self.is_libpq = self.driver == Driver::UNKNOWN && first.is_some_and(|(name, _)| *name == b"user");
+        self.is_libpq = self.driver == Driver::UNKNOWN && is_libpq(startup.parameters);
+        self.asked_encryption = startup.asked_encryption;
     }
 
     /// An earlier connection of the same user to the same database, opened alike, was this ORM's. A statement of its shape
@@ -126,7 +167,7 @@ impl Recogniser {
     ) {
         if self.is_libpq {
             let found = match (self.driver.key(), program == Some(Language::Python)) {
-                ("unknown", false) => Some("libpq"),
+                ("unknown", false) if self.asked_encryption => Some("libpq"),
                 ("unknown", true) if !grouped => Some("psycopg2"),
                 ("unknown" | "psycopg2", true) if grouped => Some("psycopg3"),
                 _ => None,
@@ -179,6 +220,19 @@ impl Recogniser {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn libpq_sends_its_parameters_in_one_order() {
+        let may_be = |names: &[&str]| {
+            let parameters: Vec<_> = names.iter().map(|name| (name.as_bytes(), &b"x"[..])).collect();
+            is_libpq(&parameters)
+        };
+        assert!(may_be(&["user"]) && may_be(&["user", "database", "application_name", "client_encoding"]));
+        assert!(may_be(&["user", "database", "options", "datestyle", "geqo", "_pq_.test"]));
+        // cl-postgres, which speaks the protocol by itself.
+        assert!(!may_be(&["user", "database", "client_encoding", "application_name"]));
+        assert!(!may_be(&["database", "user"]) && !may_be(&["user", "extra_float_digits"]) && !may_be(&[]));
+    }
 
     #[test]
     fn languages_are_told_by_the_words_of_a_command() {

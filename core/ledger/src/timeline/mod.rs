@@ -13,6 +13,8 @@ pub use waterfall::{Lane, Span, Waterfall};
 const UNWAITED_BYTES: u64 = 10 * 1448;
 /// Bulk trips kept, at most.
 const BULKS_MAX: usize = 65_536;
+/// Characters of a connection's user and database that are kept.
+const IDENTITY_MAX: usize = 200;
 
 /// The trips of a trace over time.
 #[derive(Debug, Clone, Default)]
@@ -23,6 +25,10 @@ pub struct Timeline {
     pub histogram: Histogram,
     /// Texts of statements by [`TripSample::statement`].
     pub statements: BTreeMap<u32, String>,
+    /// Labels of what trips were for, by [`TripSample::scope`]; those of the spans that are kept.
+    pub scopes: BTreeMap<u32, String>,
+    /// `user@database` of the connections that are kept, as their startup packets said.
+    identities: BTreeMap<u32, String>,
     /// Trips that move more bytes than fit a fresh connection's window.
     bulks: Vec<Bulk>,
     bulks_left_out: u64,
@@ -47,6 +53,8 @@ pub struct TripSample {
     pub bytes_received: u64,
     /// The statement that it was made for: any number that stays the same for it.
     pub statement: u32,
+    /// What it was for: any number that stays the same for a scope; zero for work without one.
+    pub scope: u32,
     /// Whether it was one of the trips that open a session.
     pub connect: bool,
     /// Whether the session was in a transaction after it.
@@ -106,10 +114,25 @@ impl Timeline {
         &self.bulks
     }
 
-    /// Puts in the texts of the statements that spans name.
-    pub(crate) fn name_statements(&mut self, text: impl Fn(u32) -> String) {
-        let drawn = self.waterfall.all_lanes().flat_map(|lane| &lane.spans).filter(|span| !span.connect);
-        self.statements = drawn.map(|span| (span.statement, text(span.statement))).collect();
+    /// A connection was opened by `user@database`.
+    pub fn opened(&mut self, connection: u32, identity: &str) {
+        if self.identities.len() < Waterfall::CONNECTIONS_MAX {
+            let shown = identity.chars().take(IDENTITY_MAX).collect();
+            self.identities.insert(connection, shown);
+        }
+    }
+
+    /// Who opened a connection: `user@database`, if that is known.
+    pub fn identity(&self, connection: u32) -> Option<&str> {
+        self.identities.get(&connection).map(String::as_str)
+    }
+
+    /// Puts in the texts of the statements and the labels of the scopes that spans name.
+    pub(crate) fn name(&mut self, text: impl Fn(u32) -> String, label: impl Fn(u32) -> String) {
+        let drawn = || self.waterfall.all_lanes().flat_map(|lane| &lane.spans).filter(|span| !span.connect);
+        self.statements = drawn().map(|span| (span.statement, text(span.statement))).collect();
+        let scopes = drawn().filter_map(|span| span.scope).filter(|scope| *scope != 0);
+        self.scopes = scopes.map(|scope| (scope, label(scope))).collect();
     }
 
     /// How many bulk trips there were for each one kept.

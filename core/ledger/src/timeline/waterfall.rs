@@ -5,8 +5,6 @@ use super::TripSample;
 
 /// Spans kept, at most: each is drawn apart, and takes some 25 bytes of the page.
 const SPANS_MAX: usize = 20_000;
-/// Connections kept, at most.
-const CONNECTIONS_MAX: usize = 4_096;
 /// First width of the grid on which trips are joined, in nanoseconds.
 const GRID_MIN_NS: u64 = 1_024;
 
@@ -50,6 +48,8 @@ pub struct Span {
     pub bytes: u64,
     /// A statement among them: the most frequent one, if any made up more than half.
     pub statement: u32,
+    /// What they were for, as [`TripSample::scope`] told it; `None` where trips of several scopes are joined.
+    pub scope: Option<u32>,
     /// Whether they opened a session.
     pub connect: bool,
     /// Whether the session was in a transaction after the last one.
@@ -59,9 +59,12 @@ pub struct Span {
 }
 
 impl Waterfall {
+    /// Connections kept, at most.
+    pub(super) const CONNECTIONS_MAX: usize = 4_096;
+
     /// Takes one trip. Trips of a connection come in order; connections may come in any.
     pub fn add(&mut self, trip: TripSample) {
-        let full = self.lanes.len() >= CONNECTIONS_MAX;
+        let full = self.lanes.len() >= Self::CONNECTIONS_MAX;
         let lane = match self.lanes.entry(trip.connection) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(_) if full => {
@@ -147,6 +150,7 @@ impl Span {
             server_ns: trip.server_ns.min(busy_ns),
             bytes: if trip.is_bulk() { 0 } else { trip.bytes_sent + trip.bytes_received },
             statement: trip.statement,
+            scope: Some(trip.scope),
             connect: trip.connect,
             in_transaction: trip.in_transaction,
             lead: 1,
@@ -161,6 +165,7 @@ impl Span {
         self.server_ns += next.server_ns;
         self.bytes += next.bytes;
         self.in_transaction = next.in_transaction;
+        self.scope = self.scope.filter(|_| self.scope == next.scope);
         if self.statement == next.statement {
             self.lead += next.lead;
         } else if self.lead >= next.lead {
@@ -231,6 +236,20 @@ mod tests {
         assert_eq!((spans().map(|span| span.trips).sum::<u64>(), others), (trips, 0));
         assert_eq!(spans().map(|span| span.busy_ns).sum::<u64>(), trips * 400_000);
         assert!(spans().filter(|span| span.trips >= 3).all(|span| span.statement == 2), "two of three are");
+    }
+
+    #[test]
+    fn joined_trips_keep_their_scope_where_they_share_it() {
+        let mut waterfall = Waterfall::default();
+        for number in 0..4 * SPANS_MAX as u64 {
+            let is_first_half = number < 2 * SPANS_MAX as u64;
+            let scope = if is_first_half { 5 } else { number as u32 % 2 };
+            waterfall.add(TripSample { scope, ..trip(1, number, 1) });
+        }
+        let (lanes, _) = waterfall.lanes(9);
+        let scopes: Vec<Option<u32>> = lanes[0].spans.iter().map(|span| span.scope).collect();
+        assert_eq!((scopes.first(), scopes.last()), (Some(&Some(5)), Some(&None)));
+        assert!(lanes[0].spans.iter().all(|span| span.trips == 1 || span.scope != Some(0)));
     }
 
     #[test]

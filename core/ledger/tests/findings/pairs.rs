@@ -275,3 +275,25 @@ fn an_exchange_that_becomes_a_pairs_is_no_spot_of_one_query_per_value_any_more()
     assert_eq!(pairs.spots.len(), 4);
     assert!(pairs.spots.iter().all(|spot| !values.spots.contains(spot)), "{:?}", values.spots);
 }
+
+/// As TypeORM's `save()` writes it.
+#[test]
+fn a_list_of_one_value_is_a_comparison() {
+    let avoidable = |read: &str, write: &str, rows: u64, code: Code| {
+        let mut traffic = Traffic::new();
+        for n in 0..4 {
+            traffic.run_for(read, &[50_000 + n], rows);
+            traffic.begin_as("START TRANSACTION");
+            traffic.run(write, &[50_000 + n, 7]);
+            traffic.commit();
+        }
+        traffic.avoidable(code)
+    };
+    let one = r#"SELECT "a"."id" AS "a_id" FROM "accounts" "a" WHERE "a"."id" IN ($1)"#;
+    let change = r#"UPDATE "accounts" SET "balance" = $2 WHERE "id" IN ($1)"#;
+    let insert = r#"INSERT INTO "accounts"("id", "balance") VALUES ($1, $2)"#;
+    assert_eq!(avoidable(one, change, 1, Code::ReadBeforeWrite), 4);
+    assert_eq!(avoidable(one, insert, 0, Code::ExistsThenInsert), 4);
+    let many = r#"SELECT "a"."id" AS "a_id" FROM "accounts" "a" WHERE "a"."id" IN ($1, ...)"#;
+    assert_eq!(avoidable(many, change, 1, Code::ReadBeforeWrite), 0);
+}

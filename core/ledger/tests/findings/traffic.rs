@@ -1,11 +1,14 @@
 //! Made-up traffic, written as its program would think of it.
 
 use onetrip_ledger::{
-    Analyzer, Code, Exchange, Finding, Moment, Mutes, Outcome, Statement, Steps, StreamEncoder, Summary,
-    TransactionStatus, UnitKind,
+    Analyzer, Code, Exchange, Finding, Moment, Mutes, Outcome, Remedy, Statement, Steps, StreamEncoder,
+    Summary, TransactionStatus, UnitKind,
 };
 
 pub(crate) const MILLISECOND: u64 = 1_000_000;
+
+/// What a program takes for the proof of its password, where a test does not say it.
+const PROOF_NS: u64 = 4 * MILLISECOND;
 
 /// A query by the parent's key, as loops send it.
 pub(crate) const CHILD: &str = "SELECT * FROM books WHERE author_id = $1";
@@ -23,10 +26,39 @@ pub(crate) struct Traffic {
     /// The request that what comes next belongs to; zero is none.
     pub(crate) request: u64,
     pub(crate) kind: UnitKind,
+    /// What answers what comes next.
+    pub(crate) remedy: Option<Remedy>,
+    /// Time between a unit and its reply.
+    pub(crate) reply_after: u64,
 }
 
 impl Traffic {
     pub(crate) fn new() -> Self {
+        Self::logged_in(PROOF_NS)
+    }
+
+    /// Of a program that took so long for the proof of its password, in nanoseconds.
+    pub(crate) fn logged_in(proof_ns: u64) -> Self {
+        let mut traffic = Self::of_unseen_login();
+        // The startup packet, the name of the method, the proof.
+        for (bytes_sent, think_ns) in [(40, 0), (55, 0), (109, proof_ns)] {
+            traffic.now += think_ns;
+            traffic.stream.exchange(&Exchange {
+                kind: UnitKind::Connect,
+                sent_at: Moment(traffic.now),
+                first_reply_at: Moment(traffic.now + MILLISECOND),
+                last_reply_at: Moment(traffic.now + MILLISECOND),
+                bytes_sent,
+                starts_trip: true,
+                ..Exchange::default()
+            });
+            traffic.now += MILLISECOND;
+        }
+        traffic
+    }
+
+    /// Of a connection that was open before anybody looked.
+    pub(crate) fn of_unseen_login() -> Self {
         let mut stream = StreamEncoder::default();
         stream.opened(Moment(0), [(&b"user"[..], &b"ann"[..])]);
         stream.columns(1, [&b"id"[..], &b"flag"[..]]);
@@ -40,7 +72,14 @@ impl Traffic {
             shares: false,
             request: 0,
             kind: UnitKind::Query,
+            remedy: None,
+            reply_after: MILLISECOND,
         }
+    }
+
+    /// The kernel has measured the way to the database and back, in microseconds.
+    pub(crate) fn distance_us(&mut self, rtt_us: u32) {
+        self.stream.path(Moment(self.now), rtt_us, rtt_us);
     }
 
     /// The program does something else for a time, in nanoseconds.
@@ -67,9 +106,10 @@ impl Traffic {
         let exchange = Exchange {
             kind: self.kind,
             sent_at: Moment(self.now),
-            first_reply_at: Moment(self.now + MILLISECOND / 2),
-            last_reply_at: Moment(self.now + MILLISECOND),
-            starts_trip: !self.shares,
+            first_reply_at: Moment(self.now + self.reply_after / 2),
+            last_reply_at: Moment(self.now + self.reply_after),
+            starts_trip: !self.shares && self.remedy.is_none(),
+            remedy: self.remedy,
             status: self.status,
             request: self.request,
             outcome: statements.first().map_or(Outcome::Done, |first| first.outcome),
@@ -78,7 +118,7 @@ impl Traffic {
             results: results.to_vec(),
             ..Exchange::default()
         };
-        self.now += MILLISECOND;
+        self.now += self.reply_after;
         self.stream.exchange(&exchange);
     }
 

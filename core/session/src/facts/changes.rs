@@ -41,7 +41,7 @@ struct State {
     /// How often one told that it may make code which finds cursors (rule R9).
     code: u64,
     /// Sessions in whose transactions a function of a user may have run, by [`Doubt`].
-    doubts: [u64; 3],
+    doubts: [u64; Doubt::ALL.len()],
     /// How often such a transaction was over.
     doubted: u64,
     /// What functions of users may do, and when the server was asked.
@@ -57,11 +57,13 @@ pub(crate) enum Doubt {
     Written,
     /// It reads rows, and is not proven to do nothing else.
     Read,
+    /// It is a login, which an event trigger may wait for (PostgreSQL 17 and later).
+    Login,
 }
 
 /// The doubts of one transaction.
 #[derive(Debug, Default)]
-pub(crate) struct Doubts([bool; 3]);
+pub(crate) struct Doubts([bool; Doubt::ALL.len()]);
 
 /// When the server was asked what functions may do.
 #[derive(Debug, Clone, Copy)]
@@ -162,7 +164,7 @@ impl Changes {
     /// The transaction is over.
     pub(crate) fn settle(&self, doubts: &mut Doubts) {
         let Doubts(doubts) = std::mem::take(doubts);
-        if doubts == [false; 3] {
+        if !doubts.contains(&true) {
             return;
         }
         let mut state = self.lock();
@@ -239,13 +241,14 @@ impl State {
 }
 
 impl Doubt {
-    const ALL: [Self; 3] = [Self::Called, Self::Written, Self::Read];
+    const ALL: [Self; 4] = [Self::Called, Self::Written, Self::Read, Self::Login];
 
     fn acts(self, acts: Acts) -> bool {
         match self {
             Self::Called => acts.called,
             Self::Written => acts.written,
             Self::Read => acts.read,
+            Self::Login => acts.login,
         }
     }
 }
@@ -280,8 +283,8 @@ mod tests {
         assert_eq!(news.acts(Moment(0)), Some(NOTHING), "it makes no function here");
     }
 
-    const NOTHING: Acts = Acts { called: false, written: false, read: false, parsed: false };
-    const BY_TRIGGER: Acts = Acts { called: true, written: true, read: false, parsed: false };
+    const NOTHING: Acts = Acts { called: false, written: false, read: false, parsed: false, login: false };
+    const BY_TRIGGER: Acts = Acts { called: true, written: true, read: false, parsed: false, login: false };
 
     fn told(acts: Acts) -> Changes {
         let changes = Changes::default();
@@ -294,7 +297,8 @@ mod tests {
         let (changes, mut doubts) = (told(BY_TRIGGER), Doubts::default());
         let before = changes.epoch();
         changes.doubt(Doubt::Read, &mut doubts);
-        assert_eq!(changes.epoch(), before, "no view acts");
+        changes.doubt(Doubt::Login, &mut doubts);
+        assert_eq!(changes.epoch(), before, "no view acts, and nothing at a login");
         changes.doubt(Doubt::Written, &mut doubts);
         assert!(changes.epoch() != changes.epoch(), "a trigger may be at work");
         changes.settle(&mut doubts);

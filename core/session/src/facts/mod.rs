@@ -108,7 +108,7 @@ pub(crate) struct Known {
     pub(crate) role: Vec<u8>,
     /// Identity of the database.
     pub(crate) identity: Vec<u8>,
-    /// No temporary objects, no channels listened to.
+    /// No temporary objects, no channels listened to, and no error ends it.
     pub(crate) is_plain: bool,
     /// No statement_timeout.
     pub(crate) is_untimed: bool,
@@ -325,6 +325,11 @@ impl Facts {
     /// The name by which the session has asked for its database.
     pub(crate) fn database_name(&self) -> &[u8] {
         &self.database_name
+    }
+
+    /// The server has let the session in.
+    pub(crate) fn entered(&mut self) {
+        self.settle_definitions();
     }
 
     /// A function of a user may run in the transaction that changes the catalogue.

@@ -34,6 +34,8 @@ pub(crate) enum CursorUse {
     Fetches(Box<[u8]>, u32),
     /// CLOSE of one.
     Closes(Box<[u8]>),
+    /// CLOSE ALL or DISCARD ALL.
+    ClosesAll,
     /// It may depend on where a cursor stands that is named in this text.
     Moves(Box<[u8]>),
     /// It may depend on where any cursor stands.
@@ -58,7 +60,8 @@ pub(crate) fn cursor_use<'a>(lifted: &Lifted<'_>, text: &'a [u8]) -> Option<(Cur
                 CursorUse::Declares { name: name.into(), is_held, no_scroll, query: query.as_bytes().into() };
             Some((used, Some(query)))
         }
-        S::CloseCursor if !lifted.facts().all => name().map(|name| (CursorUse::Closes(name), None)),
+        S::CloseCursor | S::Discard if lifted.facts().all => Some((CursorUse::ClosesAll, None)),
+        S::CloseCursor => name().map(|name| (CursorUse::Closes(name), None)),
         S::Fetch => match sql::fetch(text) {
             Some(fetch) => Some((CursorUse::Fetches(fetch.name.into(), fetch.rows.get()), None)),
             None => Some(moves()),
@@ -69,11 +72,15 @@ pub(crate) fn cursor_use<'a>(lifted: &Lifted<'_>, text: &'a [u8]) -> Option<(Cur
 }
 
 /// Whether a text that changes the catalogue may make code that opens, moves or closes cursors, or acts where one stands.
-/// What a DO itself does with cursors is over with it: it makes code of these words where it also creates something, or by a
-/// text that it builds.
+/// What a DO, or one of several statements, itself does with cursors is over with it: it makes code of these words where it
+/// also creates something, or by a text that it builds. What EXECUTE runs was read when it was prepared.
 pub(crate) fn makes_cursor_code(kind: StatementKind, text: &[u8]) -> bool {
     let Found { words, runners, builders, makers } = Found::in_text(text);
-    let words_stay = || kind != StatementKind::Do || mentions(text, b"create");
+    if kind == StatementKind::Execute {
+        return runners;
+    }
+    let words_stay =
+        || !matches!(kind, StatementKind::Do | StatementKind::Multi) || mentions(text, b"create");
     runners || builders || makers || (words && words_stay())
 }
 
@@ -188,6 +195,7 @@ mod tests {
             "CREATE EXTENSION tablefunc",
             "DO $$BEGIN EXECUTE 'CREATE FUNCTION'; END$$",
             "DO $$BEGIN UPDATE pg_catalog.pg_proc SET prosrc = 'FE' || 'TCH 1 FROM c'; END$$",
+            "BEGIN; CREATE RULE r AS ON INSERT TO t DO DELETE FROM u WHERE CURRENT OF c",
             "DO $$BEGIN CREATE RULE r AS ON INSERT TO t DO DELETE FROM u WHERE CURRENT OF c; END$$",
             "DO $$BEGIN CREATE FUNCTION f() RETURNS void BEGIN ATOMIC DELETE FROM t WHERE CURRENT OF c; END; END$$",
         ] {
@@ -196,8 +204,10 @@ mod tests {
         for text in [
             "DO $$BEGIN PERFORM makes(); END$$",
             "DO $$BEGIN DELETE FROM t WHERE CURRENT OF c; EXCEPTION WHEN OTHERS THEN NULL; END$$",
+            "FETCH 3 FROM c; CLOSE c",
             "CALL makes()",
             "CREATE TABLE t (id int)",
+            "EXECUTE follows(1)",
         ] {
             assert!(!makes(text), "{text}");
         }

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use memchr::{memchr_iter, memchr2_iter};
 use onetrip_sql::{StatementKind, is_idle_comment};
 
+use super::place_of;
 use crate::rules::Rule;
 
 /// A statement of transaction control, as far as its answer depends on it.
@@ -116,12 +117,9 @@ fn begin(text: &str) -> Option<Control> {
 
 /// What this text, which begins a transaction, says of waiting for a safe snapshot.
 pub(crate) fn deferral(text: &[u8]) -> Deferral {
-    const DEFERRABLE: &[u8] = b"deferrable";
     match known(text) {
         Some(Control { kind: Kind::Begin { deferral, .. }, .. }) => deferral,
-        _ if text.windows(DEFERRABLE.len()).any(|word| word.eq_ignore_ascii_case(DEFERRABLE)) => {
-            Deferral::May
-        }
+        _ if place_of(text, b"deferrable").is_some() => Deferral::May,
         _ => Deferral::None,
     }
 }

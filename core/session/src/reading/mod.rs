@@ -19,6 +19,7 @@ pub(crate) use self::grammar::{Deferral, deferral, leaves_savepoints};
 pub(crate) use self::prefetch::{Change, SETTING, of_comments, parse, sets_prefetch_alone};
 pub(crate) use self::secrets::{kept_parameter, kept_template};
 pub(crate) use self::sql::fetch;
+pub(crate) use self::words::place_of;
 
 /// Longest name that the server does not cut, in bytes.
 const NAME_BYTES_MAX: usize = 63;

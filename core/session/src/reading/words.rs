@@ -8,6 +8,11 @@ pub(super) fn words(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     text.split(|byte| !is_of_word(*byte)).filter(|word| !word.is_empty())
 }
 
+/// Where a text has these letters first, in any case, within a word or as one.
+pub(crate) fn place_of(text: &[u8], letters: &[u8]) -> Option<usize> {
+    text.windows(letters.len()).position(|part| part.eq_ignore_ascii_case(letters))
+}
+
 /// Shows the words of a text whose first byte is one of those that are looked for, in order. Each statement's text comes by
 /// here, so it takes few instructions a byte: those of a block are told apart without branches.
 pub(super) fn see_words<'a>(text: &'a [u8], is_begin: impl Fn(u8) -> bool, mut see: impl FnMut(&'a [u8])) {

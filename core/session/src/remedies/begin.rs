@@ -24,6 +24,7 @@ use super::remedy::{Answer, Asked, Change, Cx, Need, Texts, Told};
 use crate::contract::{SessionError, Verdict};
 use crate::events::Event;
 use crate::reading::grammar::{self, Control, Kind};
+use crate::reading::place_of;
 use crate::reply_queue::{Due, Expect, Reply};
 use crate::services::{Own, Said};
 use crate::session::core::Core;
@@ -99,9 +100,7 @@ impl EarlyBegin {
     /// A text that sets a parameter, or the options that a session begins with: whether what the server logs is told.
     fn see_messages_setting(&mut self, text: &[u8]) {
         const NAME: &[u8] = b"client_min_messages";
-        let Some(place) = text.windows(NAME.len()).position(|word| word.eq_ignore_ascii_case(NAME)) else {
-            return;
-        };
+        let Some(place) = place_of(text, NAME) else { return };
         let value = text[place + NAME.len()..].to_ascii_lowercase();
         let value = value.trim_ascii_start();
         let value = value.strip_prefix(b"to").or(value.strip_prefix(b"=")).unwrap_or(value).trim_ascii();

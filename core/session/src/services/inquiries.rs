@@ -104,8 +104,19 @@ struct Group {
     /// Syncs that are not answered.
     syncs: u8,
     has_failed: bool,
-    /// Whether the session has no statement_timeout, once that is told.
-    is_untimed: Option<bool>,
+    /// What the session has set itself, as far as it is told.
+    own: OwnSettings,
+    /// Rows that have told of it.
+    own_rows: u8,
+}
+
+/// What a session has set itself that matters to what is sent ahead for it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct OwnSettings {
+    /// It surely has no statement_timeout.
+    pub(crate) is_untimed: bool,
+    /// No error ends it (`exit_on_error`).
+    pub(crate) survives_errors: bool,
 }
 
 /// The number of a message that is about no question.
@@ -140,9 +151,8 @@ impl Inquiries {
 pub(crate) enum Heard<'a> {
     /// Nothing.
     Nothing,
-    /// It is a row of the answer to a question that was asked then; `is_untimed` if the session surely has no
-    /// statement_timeout.
-    Row { asked_at: Moment, question: Question, row: Values<'a>, is_untimed: bool },
+    /// It is a row of the answer to a question that was asked then; `own` is what the session has set itself.
+    Row { asked_at: Moment, question: Question, row: Values<'a>, own: OwnSettings },
     /// The server does not say it.
     Unknown(Question),
     /// The group is answered in full.
@@ -217,7 +227,8 @@ impl Inquiries {
             status_before: None,
             syncs,
             has_failed: false,
-            is_untimed: None,
+            own: OwnSettings::default(),
+            own_rows: 0,
         })
     }
 }
@@ -241,20 +252,25 @@ impl Inquiries {
         let number = said.reply.due().and_then(|due| due.statement).filter(|number| *number != FRAME);
         if number == Some(PLAIN) {
             if let (backend::DATA_ROW, Ok(row)) = (said.tag, DataRow::decode(body)) {
-                let limit = row.columns.iter().next().flatten();
-                group.is_untimed.get_or_insert(limit == Some(b"0"));
+                let before = row.columns.iter().next().flatten();
+                match group.own_rows {
+                    0 => group.own.is_untimed = before == Some(b"0"),
+                    1 => group.own.survives_errors = before == Some(b"off"),
+                    _ => {}
+                }
+                group.own_rows = group.own_rows.saturating_add(1);
             }
             return Heard::Nothing;
         }
         // What is asked alone is numbered by nobody.
         let position = number.map_or(0, usize::from);
-        let (asked_at, is_untimed) = (group.sent_at, group.is_untimed == Some(true));
+        let (asked_at, own) = (group.sent_at, group.own);
         let Some(question) = group.questions.get(position).copied() else { return Heard::Nothing };
         if number.is_none() && group.way != Way::Alone || said.tag != backend::DATA_ROW {
             return Heard::Nothing;
         }
         match DataRow::decode(body) {
-            Ok(row) if said.is_whole => Heard::Row { asked_at, question, row: row.columns, is_untimed },
+            Ok(row) if said.is_whole => Heard::Row { asked_at, question, row: row.columns, own },
             _ => Heard::Unknown(question),
         }
     }

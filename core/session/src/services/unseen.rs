@@ -7,6 +7,7 @@ use super::arrived::{Arrived, messages};
 use crate::contract::Verdict;
 use crate::events::Event;
 use crate::own_names::OwnNames;
+use crate::reading::place_of;
 use crate::reply_queue::{Due, Expect, Service};
 use crate::rules::Rule;
 use crate::session::core::Core;
@@ -246,6 +247,16 @@ struct Unnamed {
     asks_portal: bool,
     /// It closes the portal before it makes one.
     closes_portal: bool,
+    /// A text of it may list portals.
+    lists_portals: bool,
+}
+
+/// Where a text finds the portals of its session, the unnamed one among them.
+const PORTALS: &[u8] = b"pg_cursor";
+
+/// Whether a text may list portals.
+fn lists_portals(text: &[u8]) -> bool {
+    place_of(text, PORTALS).is_some()
 }
 
 impl Unnamed {
@@ -257,6 +268,7 @@ impl Unnamed {
         closes_statement: false,
         asks_portal: true,
         closes_portal: false,
+        lists_portals: false,
     };
 
     /// `None` for a unit with a message that cannot be read.
@@ -270,7 +282,11 @@ impl Unnamed {
 
     fn see(&mut self, tag: u8, body: &[u8]) -> Option<()> {
         match tag {
-            frontend::PARSE => self.makes_statement |= Parse::decode(body).ok()?.statement.is_empty(),
+            frontend::PARSE => {
+                let parse = Parse::decode(body).ok()?;
+                self.makes_statement |= parse.statement.is_empty();
+                self.lists_portals |= lists_portals(parse.text);
+            }
             frontend::BIND => {
                 let bind = Bind::decode(body).ok()?;
                 self.asks_statement |= bind.statement.is_empty() && !self.makes_statement;
@@ -291,7 +307,10 @@ impl Unnamed {
                     *asks |= name.is_empty() && !self.makes_portal;
                 }
             },
-            frontend::EXECUTE => self.asks_portal |= body.first() == Some(&0) && !self.makes_portal,
+            frontend::EXECUTE => {
+                let asks = body.first() == Some(&0) || self.lists_portals;
+                self.asks_portal |= asks && !self.makes_portal;
+            }
             _ => {}
         }
         Some(())

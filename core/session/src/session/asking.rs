@@ -12,7 +12,7 @@ use crate::contract::SessionError;
 use crate::facts::{Backends, Known, Stamp};
 use crate::rules::Rule;
 use crate::services::Said;
-use crate::services::inquiries::{Asked, Heard, PARTS_OF_TIME, Question, Way};
+use crate::services::inquiries::{Asked, Heard, OwnSettings, PARTS_OF_TIME, Question, Way};
 use crate::slots::Slot;
 
 impl Session {
@@ -122,12 +122,12 @@ impl Session {
         }
     }
 
-    /// A row of the answer to a question; `is_untimed` if the session surely has no statement_timeout.
-    fn learn(&mut self, asked_at: Moment, question: Question, row: Values<'_>, is_untimed: bool) {
+    /// A row of the answer to a question; `own` is what the session has set itself.
+    fn learn(&mut self, asked_at: Moment, question: Question, row: Values<'_>, own: OwnSettings) {
         let columns: Vec<Option<&[u8]>> = row.iter().collect();
         match (question, columns.as_slice()) {
             (Question::State, [path, Some(role), Some(is_special), Some(identity), Some(pid)]) => {
-                self.learn_state(asked_at, *path, [role, is_special, identity, pid], is_untimed);
+                self.learn_state(asked_at, *path, [role, is_special, identity, pid], own);
             }
             (Question::Settings, [Some(digest), Some(is_deferrable)]) => {
                 if let Some(place) = self.facts.settings_told(digest, *is_deferrable == b"on") {
@@ -144,7 +144,7 @@ impl Session {
         }
     }
 
-    fn learn_state(&mut self, at: Moment, path: Option<&[u8]>, rest: [&[u8]; 4], is_untimed: bool) {
+    fn learn_state(&mut self, at: Moment, path: Option<&[u8]>, rest: [&[u8]; 4], own: OwnSettings) {
         let [role, is_special, identity, pid] = rest;
         let served_by = self.core.backend_key().map(|key| key.process_id.to_string());
         let is_own = served_by.is_some_and(|served_by| served_by.as_bytes() == pid);
@@ -157,11 +157,13 @@ impl Session {
         let schemas = path.and_then(|path| std::str::from_utf8(path).ok()).and_then(elements);
         let known = Known {
             at,
-            is_plain: is_special == b"false" && schemas.is_some(),
+            is_plain: is_special == b"false"
+                && schemas.is_some()
+                && Rule::ShieldEnds.requires(own.survives_errors),
             search_path: schemas.map(Arc::from),
             role: role.to_vec(),
             identity: identity.to_vec(),
-            is_untimed,
+            is_untimed: own.is_untimed,
         };
         if known.is_plain && self.facts.is_state_awaited() {
             self.begin.hears_no_log();
@@ -187,8 +189,8 @@ impl Session {
     pub(crate) fn inquiry_reply(&mut self, slot: Slot, said: &Said<'_>) -> Result<(), SessionError> {
         match self.inquiries.take_reply(&self.core, slot, said) {
             Heard::Nothing => Ok(()),
-            Heard::Row { asked_at, question, row, is_untimed } => {
-                self.learn(asked_at, question, row, is_untimed);
+            Heard::Row { asked_at, question, row, own } => {
+                self.learn(asked_at, question, row, own);
                 Ok(())
             }
             Heard::Unknown(question) => {

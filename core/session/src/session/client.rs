@@ -187,7 +187,6 @@ impl Session {
             && self.needs_facts();
         let source = is_kept.then(|| Box::from(text));
         let mut text = self.read_text(text, true);
-        self.cursors.prepares(name, &text);
         match parse {
             // A text that is not whole.
             None => (text.effect, text.makes_cursor_code) = (Effect::MayDefine, true),
@@ -197,6 +196,7 @@ impl Session {
                 text.has_harmless_types = false;
             }
         }
+        self.cursors.prepares(name, &text);
         if let Some(parse) = parse {
             self.watch_parse(now, unit, parse);
         }
@@ -458,7 +458,9 @@ impl Session {
         // What is written into the catalogue may be a parameter.
         let makes_cursor_code = has_cursors
             && effect == Effect::MayDefine
-            && (writes_catalogue || makes_cursor_code(lifted.kind(), text));
+            && (writes_catalogue
+                || makes_cursor_code(lifted.kind(), text)
+                || (lifted.kind() == S::Execute && self.cursors.has_prepared_code()));
         if let Some(query) = used.as_ref().and_then(|(_, query)| *query) {
             self.facts.see(template, query.as_bytes());
         }

@@ -206,6 +206,10 @@ impl Session {
                 self.tell(&Event::PortalLeaves { name, unit });
                 return effect.unwrap_or(text.effect);
             }
+            Some(CursorUse::ClosesAll) => {
+                self.cursors.all_leave(unit);
+                return text.effect;
+            }
             Some(CursorUse::Fetches(name, rows)) => {
                 if !self.cursors.fetches(unit, name, u64::from(*rows)) {
                     return text.effect;

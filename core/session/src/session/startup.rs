@@ -16,6 +16,7 @@ use crate::contract::{
     BackendKey, INSPECT_BYTES_MAX, LENGTH_BEFORE_AUTH_MAX, LENGTH_MAX, Opening, SessionError, Verdict,
 };
 use crate::events::Event;
+use crate::facts::Doubt;
 use crate::reading::kept_parameter;
 
 /// Answers "yes" to SSLRequest.
@@ -261,6 +262,7 @@ impl Session {
                 self.book_answered(now);
                 self.core.phase = Phase::Serving;
                 self.core.stream.entered();
+                self.facts.entered();
                 self.got_ready(now);
             }
             _ => {}
@@ -313,6 +315,7 @@ impl Session {
         }
         let parameters: Vec<(&[u8], &[u8])> = message.parameters.iter().collect();
         self.tell(&Event::Opened(&parameters));
+        self.doubt_functions(Doubt::Login);
         let is_extension = |name: &[u8]| name.starts_with(EXTENSION_PREFIX);
         let unknown_options: Vec<&[u8]> =
             message.parameters.iter().map(|(name, _)| name).filter(|name| is_extension(name)).collect();
@@ -352,11 +355,9 @@ impl Session {
                 let kept: Vec<&[u8]> = message.mechanisms().filter(|name| !binds(name)).collect();
                 if kept.is_empty() {
                     let text = "the database offers only SCRAM-SHA-256-PLUS, which cannot pass a gateway";
-                    self.refuse(
-                        "28000",
-                        text,
-                        Some("Let the database offer SCRAM-SHA-256 to the gateway's address."),
-                    );
+                    let hint = "Start onetrip with the database's certificate and private key (--tls-cert, --tls-key), and \
+                                connect to it with sslmode=require.";
+                    self.refuse("28000", text, Some(hint));
                     return Err(SessionError::ChannelBindingOnly);
                 }
                 encode_sasl_mechanisms(&mut self.core.to_client, kept);

@@ -14,7 +14,7 @@ use crate::contract::{SessionError, Verdict};
 use crate::events::Event;
 use crate::facts::Verdict as Proof;
 use crate::facts::common::{Description, key};
-use crate::reading::Effect;
+use crate::reading::{Effect, place_of};
 use crate::remedies::statement_refused;
 use crate::remedies::statements::{Behind, Prepare, Sent, bound, parse_with};
 use crate::remedies::watching::is_read_as_told;
@@ -135,12 +135,8 @@ impl Session {
 
     /// Whether the statement is an INSERT, UPDATE, DELETE or MERGE that returns no rows, whatever its tables are (rule S1).
     fn only_writes(&mut self, text: &[u8], told: &Description) -> bool {
-        const RETURNING: &[u8] = b"returning";
-        let mut words = text.windows(RETURNING.len());
         let (effect, _) = self.effect_of(text);
-        told.row.is_none()
-            && effect == Effect::WritesRows
-            && !words.any(|word| word.eq_ignore_ascii_case(RETURNING))
+        told.row.is_none() && effect == Effect::WritesRows && place_of(text, b"returning").is_none()
     }
 
     /// Sends the unit on and tells the client what the server will say to it.

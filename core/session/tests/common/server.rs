@@ -364,7 +364,11 @@ impl Server {
         if let Some(question) = SessionQuestion::of_sql(text) {
             return match question {
                 SessionQuestion::Plain => Some(
-                    [["0", "200ms"], ["200ms", "2ms"]].iter().filter_map(|row| one(row)).flatten().collect(),
+                    [["0", "200ms"], ["off", "off"], ["0", "2ms"]]
+                        .iter()
+                        .filter_map(|row| one(row))
+                        .flatten()
+                        .collect(),
                 ),
                 SessionQuestion::State => {
                     let is_special = truth(self.is_special || !self.listens.is_empty());
@@ -405,6 +409,7 @@ impl Server {
                 written: self.takes_locks,
                 read: false,
                 parsed: self.writes_unrun,
+                login: false,
             },
         }
     }

@@ -81,5 +81,5 @@ fn rows_that_are_inserted_one_by_one_are_found() {
     }
     let books = stage.books();
     assert_eq!(only(&books.summary.findings).code, Code::CommitPerRow);
-    assert_eq!(only(&books.summary.findings).removable(), 0, "there are no remedies for it");
+    assert_eq!(only(&books.summary.findings).would.exact, 0, "there are no remedies for it");
 }

@@ -176,4 +176,6 @@ pub struct Acts {
     pub read: bool,
     /// One that runs where a statement is only parsed or planned, and may do anything but read.
     pub parsed: bool,
+    /// One that runs at a login: of an event trigger.
+    pub login: bool,
 }

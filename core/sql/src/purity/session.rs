@@ -5,8 +5,9 @@ use std::borrow::Cow;
 /// A question about the session that asks it. A server that is not PostgreSQL knows it by its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionQuestion {
-    /// Whatever the session has set: a plan that is found fast, no wait for a lock, and a limit, until the transaction ends.
-    /// The first row tells the session's own limit.
+    /// Whatever the session has set: a plan that is found fast, no wait for a lock, a limit, and no end of the session by an error,
+    /// until the transaction ends. Each row tells what a setting was before: the first the session's own limit, the second
+    /// whether errors end it.
     Plain,
     /// The session's own state, in one row: the schemas that its search path comes to, its role, whether it has temporary
     /// objects, listens, or is told what the server logs, the identity of its database, and the process that serves it.
@@ -19,10 +20,10 @@ pub enum SessionQuestion {
     Cursor(String),
 }
 
-const PLAIN: &str = "SELECT pg_catalog.current_setting('statement_timeout'), \
+const PLAIN: &str = "SELECT pg_catalog.current_setting(plain.name), \
      pg_catalog.set_config(plain.name, plain.value, true) FROM (VALUES \
-     ('statement_timeout', '200ms'), ('lock_timeout', '2ms'), ('enable_indexscan', 'on'), ('enable_seqscan', 'on'), \
-     ('enable_nestloop', 'on'), ('enable_hashjoin', 'on'), ('enable_bitmapscan', 'on'), \
+     ('statement_timeout', '200ms'), ('exit_on_error', 'off'), ('lock_timeout', '2ms'), ('enable_indexscan', 'on'), \
+     ('enable_seqscan', 'on'), ('enable_nestloop', 'on'), ('enable_hashjoin', 'on'), ('enable_bitmapscan', 'on'), \
      ('max_parallel_workers_per_gather', '0')) AS plain (name, value)";
 
 /// A search path that names pg_temp would make the temporary schema.
@@ -108,7 +109,8 @@ mod tests {
     #[test]
     fn plain_settings_are_those_of_the_text() {
         let settings: Vec<_> = SessionQuestion::plain_settings().collect();
-        assert_eq!(settings[0], ("statement_timeout", "200ms"), "the first row tells what it was before");
+        let told = [("statement_timeout", "200ms"), ("exit_on_error", "off")];
+        assert_eq!(settings[..2], told, "the first rows tell what these were before");
         assert_eq!(settings.last(), Some(&("max_parallel_workers_per_gather", "0")));
     }
 }

@@ -74,8 +74,13 @@ impl SmallDatabase {
             Lookup::Columns => self.columns(&numbers()?),
             Lookup::Types | Lookup::Views => Vec::new(),
             Lookup::Locks => {
-                let Acts { called, written, read, parsed } = self.acts;
-                vec![[called, written, read, parsed].into_iter().map(|may| Some(may.to_string())).collect()]
+                let Acts { called, written, read, parsed, login } = self.acts;
+                vec![
+                    [called, written, read, parsed, login]
+                        .into_iter()
+                        .map(|may| Some(may.to_string()))
+                        .collect(),
+                ]
             }
             Lookup::Cursors => vec![texts([&self.moves_cursors.to_string()])],
         })

@@ -303,10 +303,10 @@ impl Survey {
                 self.has_cursor_functions = *has_any != "false";
                 Some(())
             }
-            (Lookup::Locks, [Some(called), Some(written), Some(read), Some(parsed)]) => {
-                let [called, written, read, parsed] =
-                    [called, written, read, parsed].map(|may| *may != "false");
-                self.acts = Some(Acts { called, written, read, parsed });
+            (Lookup::Locks, [Some(called), Some(written), Some(read), Some(parsed), Some(login)]) => {
+                let [called, written, read, parsed, login] =
+                    [called, written, read, parsed, login].map(|may| *may != "false");
+                self.acts = Some(Acts { called, written, read, parsed, login });
                 Some(())
             }
             _ => None,

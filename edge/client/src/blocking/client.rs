@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use onetrip_target::Host;
 
 use super::{Client, Pipeline, Request, Rows};
-use crate::core::{Connection, Event, Finish, OnError, OperationId, OutputSource};
+use crate::core::{Codec, Connection, Event, Finish, OnError, OperationId, OutputSource};
 use crate::{CommandTag, Config, Error, Param, ServerError, TransactionStatus};
 
 impl Client {
@@ -110,6 +110,11 @@ impl Client {
     /// Says what begins a transaction from now on, where one is begun along with something else.
     pub fn set_begin(&mut self, statement: impl Into<Cow<'static, str>>) {
         self.core.set_begin(statement);
+    }
+
+    /// Says who converts text under another `client_encoding`; [`Connection::set_codec`].
+    pub fn set_codec(&mut self, codec: Codec) {
+        self.core.set_codec(codec);
     }
 
     /// Says how often a statement runs before it stays prepared; [`Limits::prepare_after`].

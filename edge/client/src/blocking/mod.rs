@@ -22,6 +22,7 @@ mod socket;
 mod stream;
 
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -74,6 +75,13 @@ pub struct Client {
     interrupt: Interrupt,
     cursors: Cursors,
     paused: Option<paused::Paused>,
+}
+
+/// The socket, for programs that wait for notifications by means of their own. Nothing may be read from it or written.
+impl AsFd for Client {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.fd()
+    }
 }
 
 impl Client {

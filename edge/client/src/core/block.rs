@@ -188,7 +188,7 @@ impl Block {
         }
     }
 
-    /// The operation is done. A statement with columns has rows, if only none.
+    /// The operation is done. A statement that returns rows has some, if only none.
     pub(crate) fn complete(
         &mut self,
         id: u64,
@@ -199,7 +199,7 @@ impl Block {
     ) {
         let Some(outcome @ Outcome::Waiting(_)) = self.get_mut(id) else { return };
         let Outcome::Waiting(rows) = std::mem::take(outcome) else { return };
-        let none = || (!columns.is_empty()).then(|| Box::new(ResultSet::new(columns.clone(), format)));
+        let none = || columns.is_result().then(|| Box::new(ResultSet::new(columns.clone(), format)));
         *outcome = Outcome::Done(Done { tag, rows: rows.or_else(none), has_more });
     }
 

@@ -27,7 +27,7 @@ impl Gather {
         match event {
             Event::Bound { .. } => {
                 let columns = core.front_columns().clone();
-                let has_rows = !columns.is_empty();
+                let has_rows = columns.is_result();
                 self.coming = has_rows.then(|| Box::new(ResultSet::new(columns, core.front_format())));
             }
             Event::Row { row, .. } => {

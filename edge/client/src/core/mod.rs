@@ -17,6 +17,7 @@
 
 mod block;
 mod bulk;
+mod codec;
 mod control;
 mod copying;
 mod cursors;
@@ -49,6 +50,7 @@ use onetrip_wire::pg::{CancelRequest, TransactionStatus, encode_cancel_request};
 pub use block::{Done, OnError, Outcome};
 pub(crate) use bulk::SetList;
 pub use bulk::{Bulk, BulkDone, BulkError, Many, ManyStep, Sets, put_copy_text};
+pub use codec::Codec;
 pub use cursors::Cursor;
 pub use event::{Event, Notification, RowSpan};
 pub use fetch::{Fetch, Window};
@@ -145,6 +147,7 @@ pub struct Connection {
     lost: Option<Error>,
     simple_columns: Columns,
     settings: HashMap<String, String>,
+    codec: Option<Codec>,
     key: Option<CancelKey>,
     notices: VecDeque<ServerError>,
     /// Notices that have come since the connection began.
@@ -177,6 +180,7 @@ impl Connection {
             lost: None,
             simple_columns: Columns::default(),
             settings: HashMap::new(),
+            codec: None,
             key: None,
             notices: VecDeque::new(),
             notices_heard: 0,

@@ -145,7 +145,7 @@ impl Connection {
     fn handle_columns(&mut self, frame: &Frame) -> Handled {
         let front = *self.front()?;
         let description = RowDescription::decode(self.stream.span(frame.body.clone()))?;
-        let columns = Columns::of(&description);
+        let columns = Columns::of(&description, |name| self.decoded(name));
         if front.kind == Kind::Simple {
             self.simple_columns = columns;
             return Ok(Some(Event::Bound { operation: OperationId(front.id) }));
@@ -289,7 +289,7 @@ impl Connection {
     }
 
     fn handle_error(&mut self, frame: &Frame) -> Handled {
-        let error = ServerError::new(self.stream.span(frame.body.clone()))?;
+        let error = ServerError::new(&self.decoded(self.stream.span(frame.body.clone())))?;
         let Some(front) = self.queue.front().copied() else {
             // Between statements the server speaks only to say that the session ends.
             return Err(error.into());
@@ -461,10 +461,10 @@ impl Connection {
 
     fn handle_unasked(&mut self, frame: &Frame) -> Result<(), Error> {
         let body = self.stream.span(frame.body.clone());
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(&self.decoded(bytes)).into_owned();
         match frame.tag {
             backend::NOTICE_RESPONSE => {
-                let notice = ServerError::new(body)?;
+                let notice = ServerError::new(&self.decoded(body))?;
                 self.book_notice(notice);
             }
             backend::NOTIFICATION_RESPONSE => {

@@ -207,8 +207,9 @@ impl Connection {
         self.check_outside()?;
         let id = self.next_id();
         self.sync_if_needed(id.0);
+        let text = self.encoded(text);
         frame(&mut self.stream.out, frontend::QUERY, |out| {
-            out.extend_from_slice(text.as_bytes());
+            out.extend_from_slice(&text);
             out.push(0);
         });
         self.book(id.0, Kind::Simple, NO_SLOT, 0, Due::NONE, Format::Text);
@@ -379,7 +380,8 @@ impl Connection {
         if declared.iter().any(|oid| *oid != 0) {
             oids.extend(declared.iter().flat_map(|oid| oid.to_be_bytes()));
         }
-        Parse::typed(&statement.name, statement.text().as_bytes(), &oids).encode(&mut self.stream.out);
+        let text = self.encoded(statement.text());
+        Parse::typed(&statement.name, &text, &oids).encode(&mut self.stream.out);
         Due::PARSE
     }
 

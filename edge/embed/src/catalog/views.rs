@@ -216,7 +216,10 @@ pub(super) static VIEWS: [View; 56] = [
     ),
     empty("pg_description", "objoid oid, classoid oid, objsubid int4, description text"),
     empty("pg_enum", "oid oid, enumtypid oid, enumsortorder float4, enumlabel name"),
-    empty("pg_event_trigger", "oid oid, evtname name"),
+    empty(
+        "pg_event_trigger",
+        "oid oid, evtname name, evtevent name, evtowner oid, evtfoid oid, evtenabled char, evttags text[]",
+    ),
     empty("pg_extension", "oid oid, extname name, extowner oid, extnamespace oid, extversion text"),
     empty("pg_foreign_data_wrapper", "oid oid, fdwname name"),
     empty("pg_foreign_server", "oid oid, srvname name, srvfdw oid"),

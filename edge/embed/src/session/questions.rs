@@ -71,12 +71,15 @@ impl Session<'_> {
         let mut rows = Vec::new();
         for (name, value) in SessionQuestion::plain_settings() {
             let mut settings = self.facts.settings();
-            let limit = settings.get("statement_timeout")?.to_owned();
-            // What means nothing here is not there.
-            if settings.get(name).is_ok() {
-                settings.set(name, Some(value), true)?;
-            }
-            rows.push(vec![Some(limit), Some(value.to_owned())]);
+            // What means nothing here is not there: it is as the question wants it.
+            let before = match settings.get(name).map(str::to_owned) {
+                Ok(before) => {
+                    settings.set(name, Some(value), true)?;
+                    before
+                }
+                Err(_) => value.to_owned(),
+            };
+            rows.push(vec![Some(before), Some(value.to_owned())]);
         }
         Ok(rows)
     }

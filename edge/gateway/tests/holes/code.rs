@@ -220,6 +220,16 @@ fn code_that_is_made_while_a_cursor_is_ahead_finds_its_place() {
         stage.session("neighbour").says(MOVES);
         program.says_all(&["SELECT moves()", FETCH, "FETCH RELATIVE 0 FROM c", "ROLLBACK"]);
     };
+    // EXECUTE of SQL runs what the protocol has prepared: any statement, and long before.
+    let prepared = |stage: &Stage| {
+        let (mut program, mut neighbour) = (stage.session("program"), stage.session("neighbour"));
+        neighbour.exchange("Parse", &[parse("mk", MOVES), sync()].concat());
+        reads_ahead(&mut program, SELECT);
+        program.says_all(&["BEGIN", DECLARE, FETCH, FETCH]);
+        stage.thinks();
+        neighbour.says("EXECUTE mk");
+        program.says_all(&["SELECT moves()", FETCH, "FETCH RELATIVE 0 FROM c", "ROLLBACK"]);
+    };
     // Nothing is ahead when it runs, and something is afterwards.
     let at_once = |stage: &Stage| {
         let mut program = stage.session("program");
@@ -251,7 +261,18 @@ fn code_that_is_made_while_a_cursor_is_ahead_finds_its_place() {
         const ACTS_ON_ITS_OWN: &str =
             "DO $$BEGIN DELETE FROM other WHERE CURRENT OF c; EXCEPTION WHEN OTHERS THEN NULL; END$$";
         const WRITES: &str = "BEGIN; UPDATE other SET v = v || '+'; COMMIT";
-        let texts = ["DO $$BEGIN PERFORM adds(); END$$", "CALL adds_more()", ACTS_ON_ITS_OWN, WRITES];
+        const FETCHES: &str = "BEGIN; DECLARE d CURSOR FOR SELECT 1; FETCH 1 FROM d; COMMIT";
+        const PREPARES: &str = "PREPARE writes AS UPDATE other SET v = v || '-'";
+        let texts = [
+            "DO $$BEGIN PERFORM adds(); END$$",
+            "CALL adds_more()",
+            ACTS_ON_ITS_OWN,
+            WRITES,
+            FETCHES,
+            PREPARES,
+            "EXECUTE writes",
+            "EXECUTE nothing",
+        ];
         stage.session("neighbour").says_all(&texts);
         program.says("SELECT count(*) FROM other");
         program.exchange("Execute", &[execute("p", 10), sync()].concat());
@@ -261,6 +282,7 @@ fn code_that_is_made_while_a_cursor_is_ahead_finds_its_place() {
         [("harmless", &harmless), ("runs", &runs), ("by the program", &made), ("by another", &by_another)];
     Hole { name: "made_before", setup: SETUP, programs: &[("before it is ahead", &at_once)] }.assert_shut();
     Hole { name: "made", setup: SETUP, programs: &programs }.assert_shut();
+    Hole { name: "made_prepared", setup: SETUP, programs: &[("by another", &prepared)] }.assert_shut();
 }
 
 /// A portal of the protocol cannot be put back: the session ends, with the reason.

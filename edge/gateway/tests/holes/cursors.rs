@@ -5,8 +5,11 @@ use std::time::Duration;
 
 use super::harmless::{reads_ahead, reads_portal_ahead, serves_named_repeat};
 use super::messages::{DATE, INT4, bind_binary, parse_typed};
-use super::stage::{Hole, Session, Stage};
+use super::stage::{Hole, Program, Session, Stage};
 use crate::common::messages::*;
+
+const NUMBERED: &str = "CREATE TABLE numbered (id int PRIMARY KEY, v int); \
+     INSERT INTO numbered SELECT g, g * 10 FROM generate_series(1, 40) AS g; ANALYZE numbered";
 
 /// 200 rows with times on both sides of a midnight that depends on the zone.
 const TIMES: &str = "CREATE TABLE stamped (id int PRIMARY KEY, at timestamptz); \
@@ -19,6 +22,7 @@ const TIMES: &str = "CREATE TABLE stamped (id int PRIMARY KEY, at timestamptz); 
      GRANT SELECT ON stamped, plain, formatted, asked_by, before_june TO pg_monitor; ANALYZE stamped";
 
 const PLAIN: &str = "SELECT id FROM plain";
+const FETCH: &str = "FETCH FORWARD 10 FROM c";
 const MIXED: &str = "SELECT id FROM mixed WHERE id > 0";
 
 /// Begins a transaction in UTC, opens a cursor, reads eight pieces, and changes something after the second one.
@@ -245,22 +249,35 @@ fn a_limit_that_is_lifted_in_time_ends_no_piece() {
     .assert_shut();
 }
 
+/// Runs the statement `st` from the unnamed portal.
+fn runs_named(program: &mut Session<'_>) {
+    program.exchange("run", &[bind("", "st", &[b"4"]), execute("", 0), sync()].concat());
+}
+
+/// A program at REPEATABLE READ, beyond two runs of `st`: another is answered from memory. `more` is what else it parses before.
+fn repeats_named<'s>(stage: &'s Stage, more: &[Vec<u8>]) -> Session<'s> {
+    let text = "SELECT v FROM numbered WHERE id >= $1 AND id < $1 + 3 ORDER BY id";
+    let mut program = stage.session("program");
+    serves_named_repeat(&mut program, text);
+    program.exchange("Parse", &[parse_typed("st", text, &[INT4]), sync()].concat());
+    for parse in more {
+        program.exchange("Parse", &[parse.clone(), sync()].concat());
+    }
+    program.says("SELECT 1");
+    stage.thinks();
+    program.says("BEGIN ISOLATION LEVEL REPEATABLE READ");
+    stage.thinks();
+    for _ in 0..2 {
+        runs_named(&mut program);
+        stage.thinks();
+    }
+    program
+}
+
 #[test]
 fn an_answer_from_memory_does_not_replace_the_portal_that_the_program_has_bound() {
-    let text = "SELECT v FROM numbered WHERE id >= $1 AND id < $1 + 3 ORDER BY id";
     let program = |stage: &Stage| {
-        let mut program = stage.session("program");
-        serves_named_repeat(&mut program, text);
-        program.exchange("Parse", &[parse_typed("st", text, &[INT4]), sync()].concat());
-        program.exchange("Parse", &[parse("ps", "SELECT id FROM numbered ORDER BY id"), sync()].concat());
-        program.says("SELECT 1");
-        stage.thinks();
-        program.says("BEGIN ISOLATION LEVEL REPEATABLE READ");
-        stage.thinks();
-        for _ in 0..2 {
-            program.exchange("run", &[bind("", "st", &[b"4"]), execute("", 0), sync()].concat());
-            stage.thinks();
-        }
+        let mut program = repeats_named(stage, &[parse("ps", "SELECT id FROM numbered ORDER BY id")]);
         program.exchange("Bind", &[bind("", "ps", &[]), execute("", 1), sync()].concat());
         for _ in 0..3 {
             stage.thinks();
@@ -268,11 +285,27 @@ fn an_answer_from_memory_does_not_replace_the_portal_that_the_program_has_bound(
         }
         program.says("COMMIT");
     };
+    Hole { name: "unnamed_portals", setup: NUMBERED, programs: &[("Bind of the unnamed portal", &program)] }
+        .assert_shut();
+}
+
+/// The portal of an answer from memory is among those that a text lists.
+#[test]
+fn the_portal_of_an_answer_from_memory_is_listed() {
+    let lists = |stage: &Stage, statement: &str| {
+        let mut program = repeats_named(stage, &[]);
+        program.says("SELECT 1"); // ends the unnamed portal
+        runs_named(&mut program);
+        let list = parse(statement, "SELECT name, statement FROM PG_CURSORS ORDER BY name");
+        program.exchange("list", &[list, bind("p", statement, &[]), execute("p", 0), sync()].concat());
+        program.says("COMMIT");
+    };
+    let unnamed = |stage: &Stage| lists(stage, "");
+    let named = |stage: &Stage| lists(stage, "list");
     Hole {
-        name: "unnamed_portals",
-        setup: "CREATE TABLE numbered (id int PRIMARY KEY, v int); \
-                INSERT INTO numbered SELECT g, g * 10 FROM generate_series(1, 40) AS g; ANALYZE numbered",
-        programs: &[("Bind of the unnamed portal", &program)],
+        name: "listed_portals",
+        setup: NUMBERED,
+        programs: &[("an unnamed statement", &unnamed), ("a named one", &named)],
     }
     .assert_shut();
 }
@@ -331,4 +364,59 @@ fn a_column_that_is_computed_behind_a_view_is_not_read_ahead() {
     };
     let (one, two) = (over("over_computed"), over("over_view"));
     Hole { name: "computed", setup, programs: &[("a view", &one), ("a view over it", &two)] }.assert_shut();
+}
+
+/// How a program asks for more of a cursor.
+#[derive(Clone, Copy)]
+enum Asks {
+    Fetch,
+    Move,
+    Extended,
+}
+
+/// Reads a cursor ahead, has it closed by `closer`, and asks for more of it. Outside of a transaction it is one WITH HOLD.
+fn closed_by(
+    begin: Option<&'static str>,
+    closer: &'static str,
+    asks: Asks,
+) -> impl Fn(&Stage) + Sync + use<> {
+    move |stage| {
+        let mut program = stage.session("program");
+        reads_ahead(&mut program, PLAIN);
+        begin.iter().for_each(|text| drop(program.says(text)));
+        let held = if begin.is_some() { "" } else { " WITH HOLD" };
+        program.says_all(&[&format!("DECLARE c CURSOR{held} FOR {PLAIN}"), FETCH, FETCH]);
+        stage.thinks();
+        program.says(FETCH);
+        stage.thinks();
+        program.says(closer);
+        match asks {
+            Asks::Fetch => drop(program.says(FETCH)),
+            Asks::Move => drop(program.says("MOVE 3 IN c")),
+            Asks::Extended => {
+                let text = [parse("", FETCH), bind("", "", &[]), execute("", 0), sync()];
+                program.exchange("FETCH, extended", &text.concat());
+            }
+        }
+        program.says_all(&["ROLLBACK", &format!("SELECT count(*) FROM ({PLAIN}) AS p")]);
+    }
+}
+
+#[test]
+fn a_cursor_that_was_closed_with_all_others_is_not_there() {
+    let discarded = closed_by(None, "DISCARD ALL", Asks::Extended);
+    let closed = closed_by(None, "CLOSE ALL", Asks::Extended);
+    let read = closed_by(None, "DISCARD ALL", Asks::Fetch);
+    let among_others = closed_by(None, "SELECT 1; CLOSE ALL", Asks::Move);
+    let within = closed_by(Some("BEGIN"), "CLOSE ALL", Asks::Extended);
+    let refused = closed_by(Some("BEGIN"), "DISCARD ALL", Asks::Extended);
+    let programs: [Program<'_>; 6] = [
+        ("DISCARD ALL", &discarded),
+        ("CLOSE ALL", &closed),
+        ("a simple query", &read),
+        ("several statements", &among_others),
+        ("CLOSE ALL in a transaction", &within),
+        ("DISCARD ALL, which fails", &refused),
+    ];
+    Hole { name: "closed_all", setup: TIMES, programs: &programs }.assert_shut();
 }

@@ -1,7 +1,7 @@
 //! Tables that a function or a trigger changes, and nobody's text: what sessions know together does not hold any longer.
 
 use super::harmless::{serves_repeat, tells_parse};
-use super::stage::{Hole, Session, Stage, administer};
+use super::stage::{Hole, Session, Stage, administer, server};
 use crate::common::messages::*;
 
 const SETUP: &str = "CREATE SCHEMA first; CREATE SEQUENCE counted; \
@@ -334,4 +334,47 @@ fn what_a_session_of_another_database_changes_in_roles_is_there_for_all_sessions
         administer(stage.server, "postgres", &format!("DROP ROLE {role}"));
     };
     Hole { name: "roles", setup: "", programs: &[("a role", &program)] }.assert_shut();
+}
+
+/// Somebody logs in, and that defines another table.
+fn logs_in(stage: &Stage, is_described: bool) {
+    let mut program = stage.session_with("program", &[FIRST]);
+    let mut other = stage.session("other");
+    tells_parse(&mut program, BY_ID);
+    serves_repeat(&mut program, ROW);
+    other.says("INSERT INTO going VALUES (1)");
+    if is_described {
+        for _ in 0..2 {
+            prepares(&mut program);
+            runs(&mut program);
+            stage.thinks();
+        }
+        drop(stage.session("who logs in"));
+        program.says("BEGIN");
+        stage.thinks();
+        prepares(&mut program);
+        program.says("SELECT 1");
+    } else {
+        program.says("BEGIN ISOLATION LEVEL REPEATABLE READ");
+        program.says_all(&["SELECT 1", ROW]);
+        stage.thinks();
+        drop(stage.session("who logs in"));
+        program.says_all(&[ROW, ROW]);
+    }
+    program.says("ROLLBACK");
+    other.says_all(&["TRUNCATE going", "DROP VIEW first.chosen"]);
+}
+
+/// From PostgreSQL 17 on, an event trigger may run at a login.
+#[test]
+fn what_a_login_defines_is_there_for_all_sessions() {
+    let setup = format!(
+        "{SETUP}; CREATE TABLE going (id int); CREATE FUNCTION defines() RETURNS event_trigger LANGUAGE plpgsql AS \
+         $$BEGIN IF EXISTS (SELECT FROM public.going) THEN PERFORM public.remakes(); END IF; END$$; \
+         CREATE EVENT TRIGGER defines ON login EXECUTE FUNCTION defines()"
+    );
+    let described = |stage: &Stage| logs_in(stage, true);
+    let repeated = |stage: &Stage| logs_in(stage, false);
+    let programs: [(&str, &Program); 2] = [("described", &described), ("repeated", &repeated)];
+    Hole { name: "logins", setup: &setup, programs: &programs }.assert_shut_on(&[("18", server("18"))]);
 }

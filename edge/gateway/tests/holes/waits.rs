@@ -277,14 +277,15 @@ fn stalls(version: &str, distance: Duration) {
     let path = Path { server, port: server.at.port, database: &name };
     let gateway = gateway_at(server, server.at.port, distance);
     let stage = Stage::through(&gateway, &path, distance);
+    // A login may run functions: nobody logs in once commits are early.
+    let mut same = stage.session("same database");
+    let mut other = stage.session_with("other database", &[("database", &elsewhere)]);
     let mut reader = stage.session("reader");
     commits_early(&mut reader);
     let process = reader.process();
     commits_early(&mut reader);
     reader.says_all(&["BEGIN", "SELECT id FROM guarded"]);
     stage.thinks();
-    let mut same = stage.session("same database");
-    let mut other = stage.session_with("other database", &[("database", &elsewhere)]);
     let stopped = Stopped::stop(process);
     let committed = reader.says("COMMIT");
     assert_eq!(committed.last().map(|message| message.tag), Some(backend::READY_FOR_QUERY), "{committed:?}");

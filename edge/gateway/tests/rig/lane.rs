@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use onetrip_wire::pg::backend;
+use onetrip_wire::pg::{ErrorResponse, backend};
 
 use super::asked::Asked;
 use super::step::Step;
@@ -66,12 +66,16 @@ impl Lane {
         self.client.send(&bytes);
     }
 
-    /// Whether the step's answer comes within `limit`, or the end of the connection.
+    /// Whether the step's answer comes within `limit`, or the end of the connection: behind an error that ends the session
+    /// nothing else comes.
     pub(crate) fn is_done_within(&mut self, limit: Duration) -> bool {
         let (asked, start) = (self.asked, self.start);
         let is_done = self.client.waits_until(limit, |transcript, ended| {
-            let new = transcript.messages[start..].iter().map(|message| message.tag);
-            ended || asked.is_answered(transcript.count(backend::READY_FOR_QUERY), new)
+            let new = &transcript.messages[start..];
+            let tags = new.iter().map(|message| message.tag);
+            ended
+                || !new.iter().any(ends_session)
+                    && asked.is_answered(transcript.count(backend::READY_FOR_QUERY), tags)
         });
         if is_done {
             self.asked.answered(self.client.messages_from(start).iter().map(|message| message.tag));
@@ -137,4 +141,10 @@ impl Lane {
         self.client.send(farewell);
         self.client.finish()
     }
+}
+
+/// Whether this is an error behind which the server hangs up.
+fn ends_session(message: &Message) -> bool {
+    message.tag == backend::ERROR_RESPONSE
+        && ErrorResponse::decode(&message.body).is_ok_and(|error| error.is_fatal())
 }

@@ -15,7 +15,8 @@ use crate::common::messages::*;
 const DENSITIES: [usize; 7] = [0, 0, 4, 10, 25, 50, 100];
 
 /// Settings of a session.
-const SETTINGS: [&str; 69] = [
+const SETTINGS: [&str; 70] = [
+    "SET exit_on_error = on",
     "SET enable_seqscan = off",
     "SET enable_indexscan = off",
     "SET enable_bitmapscan = off",

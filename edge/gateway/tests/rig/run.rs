@@ -24,6 +24,8 @@ const PATIENCE: Duration = Duration::from_secs(15);
 const FAILED_STEPS_MAX: usize = 3;
 /// The servers' `deadlock_timeout`.
 pub(crate) const DEADLOCK_TIMEOUT: &str = "deadlock_timeout=5ms";
+/// Functions that jit has inlined tell other lines of PostgreSQL's source in their errors, and costs decide which are.
+pub(crate) const NO_INLINING: &str = "jit_inline_above_cost=-1";
 
 /// A step and all that came between it and the next of its session.
 #[derive(Debug, Clone, PartialEq, Eq)]

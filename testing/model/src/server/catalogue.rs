@@ -34,9 +34,9 @@ pub(crate) fn answer(
         }
         Question::Session(SessionQuestion::Plain) => {
             let set = |(name, value)| {
-                let limit = backend.settings.get("statement_timeout").ok()?.to_owned();
+                let before = backend.settings.get(name).ok()?.to_owned();
                 backend.settings.set(name, Some(value), true).ok()?;
-                Some(row(&[Some(&limit), Some(value)]))
+                Some(row(&[Some(&before), Some(value)]))
             };
             SessionQuestion::plain_settings().filter_map(set).collect()
         }

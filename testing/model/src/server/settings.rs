@@ -3,13 +3,14 @@
 use super::failure::Failure;
 
 /// Name, first value, and whether the client is told of changes.
-const SETTINGS: [(&str, &str, bool); 17] = [
+const SETTINGS: [(&str, &str, bool); 18] = [
     ("application_name", "", true),
     ("timezone", "UTC", true),
     ("default_transaction_isolation", "read committed", false),
     ("lock_timeout", "0", false),
     ("idle_in_transaction_session_timeout", "0", false),
     ("statement_timeout", "0", false),
+    ("exit_on_error", "off", false),
     ("work_mem", "4MB", false),
     ("search_path", "public", false),
     ("enable_hashjoin", "on", false),

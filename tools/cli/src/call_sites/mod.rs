@@ -2,8 +2,10 @@
 //!
 //! A runtime tells of each call that may have waited for the database: on which of its connections, and when it began and ended
 //! on the gateway's clock. An exchange whose first byte came within one call is that call's. So nothing changes between
-//! the client and the database. The lines are described in `onetrip_call_sites.py`; `call_sites.js` writes the
-//! same.
+//! the client and the database. The lines are described in `onetrip_call_sites.py`; `call_sites.js`,
+//! `call_sites.rb` and the agent in `jvm/` write the same.
+
+mod jvm;
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -12,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use onetrip_gateway::Gateway;
 use onetrip_ledger::{Finding, Spot};
 use onetrip_target::launch::Redirect;
@@ -25,6 +27,8 @@ use crate::args::CallSitesWhen;
 use crate::control::serve_each;
 use crate::pytest::joined;
 
+pub(crate) use jvm::load_agent;
+
 /// The variable that holds the socket's path.
 const VARIABLE: &str = "ONETRIP_CALLS";
 /// Files that Python imports, by name.
@@ -36,6 +40,8 @@ const PYTHON: [(&str, &str); 2] = [
 const WORDS_MAX: usize = 8;
 /// What Node requires first.
 const NODE: (&str, &str) = ("call_sites.js", include_str!("call_sites.js"));
+/// What Ruby requires first.
+const RUBY: (&str, &str) = ("call_sites.rb", include_str!("call_sites.rb"));
 /// Longest line, in bytes.
 const LINE_BYTES_MAX: u64 = 4096;
 /// Processes that tell at a time; further ones wait.
@@ -44,6 +50,8 @@ const PROCESSES_MAX: usize = 1024;
 const CALLS_MAX: usize = 2_000_000;
 /// Sites and connections that are kept.
 const SITES_MAX: usize = 100_000;
+/// Calls within one that are looked through for it.
+const WITHIN_MAX: usize = 1000;
 /// Looks at both clocks.
 const LOOKS: usize = 16;
 
@@ -56,31 +64,30 @@ pub(crate) struct CallSites {
 
 impl CallSites {
     /// Listens in `directory`, and lets runtimes tell that can: Python finds a module first in `PYTHONPATH`, Node requires what
-    /// `NODE_OPTIONS` names. Needs a runtime.
+    /// `NODE_OPTIONS` names, Ruby what `RUBYOPT` does. Needs a runtime.
     pub(crate) fn listen(
         directory: &Path,
         calls: Arc<Mutex<Calls>>,
         redirect: &mut Redirect,
     ) -> Result<Self> {
+        if !is_plain(directory) {
+            bail!("options cannot hold the path {}. Set TMPDIR to another directory", directory.display());
+        }
         let path = directory.join("calls");
         let listener = UnixListener::bind(&path).context("cannot listen")?;
         let modules = directory.join("modules");
         std::fs::create_dir(&modules).context("no place for modules")?;
-        for (name, text) in PYTHON.into_iter().chain([NODE]) {
+        for (name, text) in PYTHON.into_iter().chain([NODE, RUBY]) {
             std::fs::write(modules.join(name), text).context("no place for modules")?;
         }
-        let mut require = OsString::from("--require ");
-        require.push(modules.join(NODE.0));
-        for (variable, first, separator) in
-            [("PYTHONPATH", modules.into_os_string(), ":"), ("NODE_OPTIONS", require, " ")]
-        {
-            let set = redirect.set.iter().position(|(name, _)| name == variable);
-            let rest = match set {
-                Some(position) => Some(redirect.set.remove(position).1),
-                None => std::env::var_os(variable),
-            };
-            redirect.set.push((variable.to_owned(), joined(first, separator, rest)));
-        }
+        let named = |option: &str, name: &str| {
+            let mut option = OsString::from(option);
+            option.push(modules.join(name));
+            option
+        };
+        put_first(redirect, "PYTHONPATH", modules.clone().into_os_string(), ":");
+        put_first(redirect, "NODE_OPTIONS", named("--require ", NODE.0), " ");
+        put_first(redirect, "RUBYOPT", named("-r", RUBY.0), " ");
         redirect.set.push((VARIABLE.to_owned(), path.into_os_string()));
         Ok(Self { listener, calls, processes: Arc::new(Semaphore::new(PROCESSES_MAX)) })
     }
@@ -104,31 +111,56 @@ impl CallSites {
     }
 }
 
+/// Whether a path stays one word, and whole, in PYTHONPATH, RUBYOPT and options of a JVM. A runtime whose options are torn does
+/// not start.
+fn is_plain(path: &Path) -> bool {
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-+@%~,".contains(byte);
+    path.as_os_str().as_encoded_bytes().iter().all(is_plain)
+}
+
+/// Puts a value before what a variable holds, for the program.
+fn put_first(redirect: &mut Redirect, variable: &str, first: OsString, separator: &str) {
+    let set = redirect.set.iter().position(|(name, _)| name == variable);
+    let rest = match set {
+        Some(position) => Some(redirect.set.remove(position).1),
+        None => std::env::var_os(variable),
+    };
+    redirect.set.push((variable.to_owned(), joined(first, separator, rest)));
+}
+
 /// Whether runtimes are asked to tell.
 pub(crate) fn are_wanted(when: CallSitesWhen, command: &[OsString]) -> bool {
     match when {
         CallSitesWhen::Off => false,
         CallSitesWhen::On => true,
-        CallSitesWhen::Auto => command.iter().take(WORDS_MAX).any(|word| is_runtime(word)),
+        CallSitesWhen::Auto => {
+            jvm::java_in(command).is_some() || command.iter().take(WORDS_MAX).any(|word| is_runtime(word))
+        }
     }
 }
 
-/// Whether a word of a command line is Python or Node, or the name of a script that one of them runs.
+/// Whether a word of a command line is Python, Node or Ruby, or the name of a script that one of them runs.
 fn is_runtime(word: &OsStr) -> bool {
     let name = Path::new(word).file_name().and_then(OsStr::to_str).unwrap_or_default();
-    if name.starts_with("python") || name.starts_with("pypy") || name == "node" || name == "nodejs" {
+    if ["python", "pypy", "ruby"].iter().any(|runtime| name.starts_with(runtime))
+        || name == "node"
+        || name == "nodejs"
+    {
         return true;
     }
-    let places = if Path::new(word).components().count() > 1 {
-        vec![PathBuf::from(word)]
-    } else {
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        std::env::split_paths(&path).map(|directory| directory.join(word)).collect()
-    };
-    let first = places.iter().find(|place| place.is_file());
-    first
-        .and_then(|script| first_line(script).ok())
-        .is_some_and(|line| line.starts_with("#!") && (line.contains("python") || line.contains("node")))
+    let first = places(word).into_iter().find(|place| place.is_file());
+    first.and_then(|script| first_line(&script).ok()).is_some_and(|line| {
+        line.starts_with("#!") && ["python", "node", "ruby"].iter().any(|runtime| line.contains(runtime))
+    })
+}
+
+/// Where the program may be that a word names.
+fn places(word: &OsStr) -> Vec<PathBuf> {
+    if Path::new(word).components().count() > 1 {
+        return vec![PathBuf::from(word)];
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).map(|directory| directory.join(word)).collect()
 }
 
 /// The first bytes of a file up to the end of its first line.
@@ -259,10 +291,35 @@ impl Calls {
 }
 
 impl Connection {
-    /// The site of the call that was under way at `at`.
+    /// The site of the innermost call that was under way at `at`: a block that a call runs may make calls, which end first.
     fn site_at(&self, at: u64) -> Option<u32> {
         let place = self.calls.partition_point(|call| call.ended < at);
-        let call = self.calls.get(place)?;
-        (call.begun <= at).then_some(call.site)
+        let call = self.calls[place..].iter().take(WITHIN_MAX).find(|call| call.begun <= at)?;
+        Some(call.site)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_whose_block_makes_calls_has_what_it_sent_itself() {
+        let calls = [(20, 30, 1), (40, 50, 2), (10, 60, 0), (70, 80, 3)].map(|(begun, ended, site)| Call {
+            begun,
+            ended,
+            site,
+        });
+        let connection = Connection { opened: (0, 5), calls: calls.to_vec() };
+        let sites = [8, 12, 25, 35, 45, 55, 65, 75].map(|at| connection.site_at(at));
+        assert_eq!(sites, [None, Some(0), Some(1), Some(0), Some(2), Some(0), None, Some(3)]);
+    }
+
+    #[test]
+    fn a_path_that_an_option_would_tear_is_not_plain() {
+        assert!(is_plain(Path::new("/tmp/onetrip-aB3_x.y")));
+        for path in ["/tmp/of two words", "/tmp/a=b", "/tmp/a:b", "/tmp/it's", "/tmp/a\"b", "/tmp/a\\b"] {
+            assert!(!is_plain(Path::new(path)), "{path}");
+        }
     }
 }

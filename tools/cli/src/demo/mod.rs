@@ -23,10 +23,12 @@ use onetrip_report::{Report, count};
 use self::data::Staff;
 use self::database::Database;
 use self::interrupt::{Interrupted, Interruptible};
-use self::runs::{Plan, Progress};
+use self::runs::Plan;
 use self::table::Table;
+use crate::examples;
 use crate::exit::ExitCode;
 use crate::output::{Format, OutputOptions, PageOptions, Stream, print, write_pages};
+use crate::progress::Progress;
 
 /// What shells know Ctrl-C by.
 const EXIT_INTERRUPTED: u8 = 130;
@@ -52,7 +54,7 @@ The tables are in a schema onetrip_demo_PID of --database, which is dropped at t
 no database of its own.";
 
 #[derive(Debug, Args)]
-#[command(after_help = format!("{STORY}\n\n{PLACE}"))]
+#[command(before_help = examples::DEMO, after_help = format!("{STORY}\n\n{PLACE}"))]
 pub(crate) struct DemoOptions {
     /// How many employees there are; each has 9.5 salaries on average
     #[arg(long, value_name = "N", default_value_t = 10_000,
@@ -115,8 +117,9 @@ fn show(options: &DemoOptions, database: &Database, work: &mut Interruptible) ->
         count(staff.salary_count() as u64),
         database.name
     );
-    let progress = Progress::start("filling the tables", staff.employee_count() + staff.salary_count());
-    database.fill(&staff, work, |lines| progress.step(lines))?;
+    let lines = staff.employee_count() + staff.salary_count();
+    let progress = Progress::of_steps("filling the tables", lines as u64);
+    database.fill(&staff, work, |lines| progress.advance(lines as u64))?;
     drop(progress);
     let lines = plan.run(database, &staff, work, |analysis| {
         let forecast = Forecast::new(&analysis.summary, &analysis.timeline);

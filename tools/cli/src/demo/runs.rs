@@ -3,7 +3,6 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use onetrip_forecast::{Forecast, Path, Prediction};
 use onetrip_gateway::{Gateway, GatewayConfig, Remedies};
 use onetrip_ledger::{Analysis, Mutes};
@@ -14,6 +13,7 @@ use super::data::Staff;
 use super::database::{Database, Session, driver_config};
 use super::interrupt::Interruptible;
 use super::program::Way;
+use crate::progress::Progress;
 
 /// The distance within one place: another machine at the same switch.
 const NEAR: Duration = Duration::from_micros(389);
@@ -31,8 +31,6 @@ const STATEMENT: Duration = Duration::from_micros(300);
 const SETUP: Duration = Duration::from_secs(4);
 /// The announced duration is a multiple of this.
 const ANNOUNCED_STEP_S: u64 = 5;
-/// Redraws of the progress bar per second.
-const REDRAWS_HZ: u8 = 10;
 
 /// What is run.
 #[derive(Debug, PartialEq, Eq)]
@@ -242,12 +240,12 @@ impl Runs<'_> {
             Duration::ZERO => way.to_string(),
             distance => format!("{way}, {} away", milliseconds(distance)),
         };
-        let progress = Progress::start(&title, statements);
+        let progress = Progress::of_steps(title, statements as u64);
         let (time, found) = work
             .run(async {
                 let started = Instant::now();
                 let session = Session::open(&config).await?;
-                let found = tables.salaries(&session.client, way, employees, || progress.step(1)).await?;
+                let found = tables.salaries(&session.client, way, employees, || progress.advance(1)).await?;
                 let time = started.elapsed();
                 session.close().await?;
                 Ok((time, found))
@@ -281,32 +279,6 @@ fn error_mean(stats: &LinkStats) -> Duration {
 fn rounded_down(number: usize) -> usize {
     let unit = 10_usize.pow(number.checked_ilog10().unwrap_or(0));
     number / unit * unit
-}
-
-/// A bar on standard error, drawn only where that is a terminal, and gone when the work ends in any way.
-pub(super) struct Progress(ProgressBar);
-
-impl Progress {
-    pub(super) fn start(title: &str, steps: usize) -> Self {
-        let target = ProgressDrawTarget::stderr_with_hz(REDRAWS_HZ);
-        let bar = ProgressBar::with_draw_target(Some(steps as u64), target);
-        if let Ok(style) = ProgressStyle::with_template("{msg} {bar:40} {human_pos}/{human_len}, {eta} left")
-        {
-            bar.set_style(style);
-        }
-        bar.set_message(title.to_owned());
-        Self(bar)
-    }
-
-    pub(super) fn step(&self, steps: usize) {
-        self.0.inc(steps as u64);
-    }
-}
-
-impl Drop for Progress {
-    fn drop(&mut self) {
-        self.0.finish_and_clear();
-    }
 }
 
 #[cfg(test)]

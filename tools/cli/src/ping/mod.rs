@@ -7,20 +7,18 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use onetrip_gateway::{Opening, OpeningStep, PathTimes, Ping, PingedServer, Step};
 use onetrip_target::launch::Upstream;
 use onetrip_target::{Conninfo, Environment, Protocol};
 
 use crate::args::{PingFormat, PingOptions};
 use crate::exit::ExitCode;
+use crate::progress::Progress;
 use crate::stop::Stop;
 use mysql::{Account, MysqlPing};
 
 /// What shells know Ctrl-C by.
 const EXIT_INTERRUPTED: u8 = 130;
-/// Redraws of the progress bar per second.
-const REDRAWS_HZ: u8 = 10;
 
 /// What was measured so far.
 #[derive(Debug, Default)]
@@ -119,12 +117,12 @@ async fn measure(
     let mut ping = Ping::connect(upstream, &mut measured.opening).await?;
     measured.server = Some(ping.server().into());
     measured.path = ping.path_times();
-    let progress = Progress::start(count);
+    let progress = Progress::of_steps("SELECT 1", count.into());
     for _ in 0..count {
         let trip = ping.trip().await?;
         measured.trips.push(trip);
         measured.path = ping.path_times();
-        progress.0.inc(1);
+        progress.advance(1);
     }
     drop(progress);
     ping.close().await;
@@ -139,36 +137,14 @@ async fn measure_mysql(
 ) -> Result<(), mysql::Error> {
     let mut ping = MysqlPing::connect(upstream, account, &mut measured.mysql).await?;
     measured.server = Some(ping.about().clone());
-    let progress = Progress::start(count);
+    let progress = Progress::of_steps("SELECT 1", count.into());
     for _ in 0..count {
         measured.trips.push(ping.trip().await?);
-        progress.0.inc(1);
+        progress.advance(1);
     }
     drop(progress);
     ping.close().await;
     Ok(())
-}
-
-/// A bar on standard error, drawn only where that is a terminal, and gone when the measuring ends in any way.
-struct Progress(ProgressBar);
-
-impl Progress {
-    fn start(count: u32) -> Self {
-        let target = ProgressDrawTarget::stderr_with_hz(REDRAWS_HZ);
-        let bar = ProgressBar::with_draw_target(Some(count.into()), target);
-        if let Ok(style) =
-            ProgressStyle::with_template("SELECT 1 {bar:40} {human_pos}/{human_len}, {eta} left")
-        {
-            bar.set_style(style);
-        }
-        Self(bar)
-    }
-}
-
-impl Drop for Progress {
-    fn drop(&mut self) {
-        self.0.finish_and_clear();
-    }
 }
 
 fn print(report: &str) -> Result<()> {

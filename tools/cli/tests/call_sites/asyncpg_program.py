@@ -17,9 +17,9 @@ async def work(pool):
 async def main():
     async with asyncpg.create_pool(min_size=1, max_size=1) as pool:
         await asyncio.gather(work(pool), work(pool))
-        async with pool.acquire() as connection:
+        async with pool.acquire() as connection, connection.transaction():
             for note in range(20):
-                await connection.execute("INSERT INTO note (body) VALUES ($1)", f"note {note}")  # OT003
+                await connection.execute("INSERT INTO note (body) VALUES ($1)", f"note {note}")  # OT002
     for _ in range(6):
         connection = await asyncpg.connect()  # OT008
         await connection.fetchval("SELECT 1")

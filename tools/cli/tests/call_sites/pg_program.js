@@ -22,9 +22,13 @@ async function loop() {
 
 async function pooled() {
   const pool = new Pool({ max: 2 })
+  const client = await pool.connect()
+  await client.query('BEGIN')
   for (let note = 0; note < 20; note++) {
-    await pool.query('INSERT INTO note (body) VALUES ($1)', [`note ${note}`]) // OT003
+    await client.query('INSERT INTO note (body) VALUES ($1)', [`note ${note}`]) // OT002
   }
+  await client.query('COMMIT')
+  client.release()
   const all = [1, 2, 3, 4].map((n) => pool.query('SELECT $1::int AS n', [n]))
   for (const [place, { rows }] of (await Promise.all(all)).entries()) {
     if (rows[0].n !== place + 1) throw new Error('an answer of another query')

@@ -23,8 +23,8 @@ def loop():
             pass
     connection.commit()
     for note in range(20):
-        cursor.execute("INSERT INTO note (body) VALUES (%s)", (f"note {note}",))  # OT003
-        connection.commit()
+        cursor.execute("INSERT INTO note (body) VALUES (%s)", (f"note {note}",))  # OT002
+    connection.commit()
     connection.close()
 
 

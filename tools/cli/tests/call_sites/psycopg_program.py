@@ -11,8 +11,8 @@ def loop(connection):
 async def waiting():
     async with await psycopg.AsyncConnection.connect() as connection:
         for note in range(20):
-            await connection.execute("INSERT INTO note (body) VALUES (%s)", (f"note {note}",))  # OT003
-            await connection.commit()
+            await connection.execute("INSERT INTO note (body) VALUES (%s)", (f"note {note}",))  # OT002
+        await connection.commit()
 
 
 with psycopg.connect() as connection:

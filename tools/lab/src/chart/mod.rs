@@ -1,6 +1,6 @@
 //! Charts of samples as SVG, light and dark, and as PNG.
 
-mod bars;
+mod dots;
 mod lines;
 
 use std::collections::BTreeMap;
@@ -23,11 +23,11 @@ pub struct ChartSpec {
     pub title: String,
     /// Its form.
     pub kind: ChartKind,
-    /// Axis of the cells that runs from left to right, or groups the bars.
+    /// Axis of the cells that runs from left to right, or groups the dots.
     pub x: String,
     /// What is shown.
     pub y: Measure,
-    /// Axis of the cells that makes lines, or bars of a group.
+    /// Axis of the cells that makes lines, or dots of a group.
     #[serde(default = "way")]
     pub series: String,
     /// Values of other axes.
@@ -44,8 +44,9 @@ pub struct ChartSpec {
 pub enum ChartKind {
     /// A line for each series.
     Lines,
-    /// A bar for each cell.
-    Bars,
+    /// A dot for each cell; parts of a whole have bars.
+    #[serde(alias = "bars")]
+    Dots,
 }
 
 /// Colours of a picture.
@@ -68,16 +69,20 @@ pub(crate) struct Data<'s> {
     pub(crate) series: Vec<&'s str>,
     /// By series, then by column.
     pub(crate) values: Vec<Vec<Option<f64>>>,
+    /// The least and the greatest round of each, where there are several.
+    pub(crate) spreads: Vec<Vec<Option<(f64, f64)>>>,
     measure: Measure,
     relative: bool,
 }
 
-/// Colours that series take in turn.
-pub(crate) const COLORS: usize = 8;
+/// Colours of series.
+const COLORS: usize = 8;
+/// The one of what onetrip does, in every chart; the others take the rest in turn.
+const COLOR_OF_ONETRIP: usize = 3;
 const LIGHT: &str = "text{font:12px 'DejaVu Sans','Segoe UI',Helvetica,Arial,sans-serif;fill:#44403c}\
     .title{font-size:15px;font-weight:bold;fill:#1c1917}.end{text-anchor:end}.middle{text-anchor:middle}\
     .paper{fill:#ffffff}.grid{stroke:#e7e5e4;fill:none}.axis{stroke:#a8a29e;fill:none}\
-    .line{fill:none;stroke-width:2.5;stroke-linejoin:round}\
+    .line{fill:none;stroke-width:2.5;stroke-linejoin:round}.dashed{stroke-dasharray:6 4}.spread{fill:none;stroke-width:1.5}\
     .s0{stroke:#c2410c}.s1{stroke:#1d4ed8}.s2{stroke:#15803d}.s3{stroke:#7e22ce}\
     .s4{stroke:#0e7490}.s5{stroke:#a16207}.s6{stroke:#be185d}.s7{stroke:#57534e}\
     .f0{fill:#c2410c}.f1{fill:#1d4ed8}.f2{fill:#15803d}.f3{fill:#7e22ce}\
@@ -93,7 +98,7 @@ pub fn svg(spec: &ChartSpec, samples: &Samples, theme: Theme) -> Option<String> 
     let data = Data::of(spec, samples)?;
     let (width, height, body) = match spec.kind {
         ChartKind::Lines => lines::draw(&data),
-        ChartKind::Bars => bars::draw(&data),
+        ChartKind::Dots => dots::draw(&data),
     };
     let style = match theme {
         Theme::Auto => format!("{LIGHT}@media(prefers-color-scheme:dark){{{DARK}}}"),
@@ -131,15 +136,17 @@ impl<'s> Data<'s> {
             values
         };
         let (columns, series) = (present(&spec.x), present(&spec.series));
-        let number = |series: &str, column: &str| {
+        let cell = |series: &str, column: &str| {
             let is_there =
                 |cell: &&&Cell| cell.on(&spec.x) == Some(column) && cell.on(&spec.series) == Some(series);
-            cells.iter().find(is_there).and_then(|cell| spec.y.of(cell))
+            cells.iter().find(is_there).copied()
         };
-        let rows = series.iter().map(|series| columns.iter().map(|column| number(series, column)).collect());
-        let mut values: Vec<Vec<Option<f64>>> = rows.collect();
+        let of_row = |series: &&str| columns.iter().map(|column| cell(series, column)).collect();
+        let rows: Vec<Vec<Option<&Cell>>> = series.iter().map(of_row).collect();
+        let mut values = each(&rows, |cell| spec.y.of(cell));
+        let mut spreads = each(&rows, |cell| spec.y.spread(cell));
         if spec.relative {
-            make_relative(&mut values, columns.len());
+            make_relative(&mut values, &mut spreads, columns.len());
         }
         values.iter().flatten().any(Option::is_some).then_some(Self {
             title: &spec.title,
@@ -151,6 +158,7 @@ impl<'s> Data<'s> {
             columns,
             series,
             values,
+            spreads,
             measure: spec.y,
             relative: spec.relative,
         })
@@ -166,18 +174,55 @@ impl<'s> Data<'s> {
         self.measure == Measure::ServerIdle && !self.relative
     }
 
+    /// What is drawn, in words.
+    pub(crate) fn legend(&self) -> String {
+        let logarithmic = if self.is_share() { "" } else { ", logarithmic" };
+        let has_spread = self.spreads.iter().flatten().any(Option::is_some);
+        let spread = if has_spread { "; thin line: least to greatest round" } else { "" };
+        format!("{}{logarithmic}{spread}", self.y_label)
+    }
+
+    /// The name of a place on the x axis.
+    pub(crate) fn column(&self, place: usize) -> String {
+        self.columns[place].parse().map_or_else(|_| self.columns[place].to_owned(), onetrip_report::count)
+    }
+
+    /// The colour of a series, and how many before it have the same.
+    pub(crate) fn color(&self, place: usize) -> (usize, usize) {
+        let before = self.series[..place].iter().filter(|name| is_onetrips(name)).count();
+        if is_onetrips(self.series[place]) {
+            return (COLOR_OF_ONETRIP, before);
+        }
+        let turn = place - before;
+        let color = turn % (COLORS - 1);
+        (if color >= COLOR_OF_ONETRIP { color + 1 } else { color }, turn / (COLORS - 1))
+    }
+
     /// The least and the greatest number.
     pub(crate) fn range(&self) -> (f64, f64) {
-        let numbers = || self.values.iter().flatten().flatten().copied();
+        let ends = self.spreads.iter().flatten().flatten().flat_map(|(least, most)| [*least, *most]);
+        let numbers = || self.values.iter().flatten().flatten().copied().chain(ends.clone());
         (numbers().fold(f64::INFINITY, f64::min), numbers().fold(0.0, f64::max))
     }
 }
 
-fn make_relative(values: &mut [Vec<Option<f64>>], columns: usize) {
+/// What onetrip does, by its name: what goes through the gateway, and its own server.
+fn is_onetrips(series: &str) -> bool {
+    series.contains("gateway") || series.contains("onetrip") || series == "embedded"
+}
+
+/// Something of each cell that there is.
+fn each<T>(rows: &[Vec<Option<&Cell>>], of: impl Fn(&Cell) -> Option<T>) -> Vec<Vec<Option<T>>> {
+    rows.iter().map(|row| row.iter().map(|cell| cell.and_then(&of)).collect()).collect()
+}
+
+fn make_relative(values: &mut [Vec<Option<f64>>], spreads: &mut [Vec<Option<(f64, f64)>>], columns: usize) {
     for column in 0..columns {
         let least = values.iter().filter_map(|row| row[column]).fold(f64::INFINITY, f64::min);
-        for row in values.iter_mut() {
-            row[column] = row[column].map(|number| number / least.max(f64::MIN_POSITIVE));
+        let part = |number: f64| number / least.max(f64::MIN_POSITIVE);
+        for (row, spread) in values.iter_mut().zip(spreads.iter_mut()) {
+            row[column] = row[column].map(part);
+            spread[column] = spread[column].map(|(least, most)| (part(least), part(most)));
         }
     }
 }

@@ -6,6 +6,10 @@ function startCurve(lines) {
     return { svg, x: pair("x"), y: pair("y"), rtt: pair("rtt"), time: pair("time") };
   });
   const rows = [...document.querySelectorAll(".costs tbody tr")];
+  const prices = [...document.querySelectorAll("[data-price]")].map((text) => {
+    const [base, trips] = text.dataset.price.split(" ").map(Number);
+    return { text, base, trips };
+  });
   const [least, most] = charts[0].rtt;
   const steps = Number(slider.max);
 
@@ -27,6 +31,8 @@ function startCurve(lines) {
     return start + part * (end - start);
   }
 
+  const tied = (text) => text.replace(/(\d) /g, "$1\u00a0");
+
   function show(rtt) {
     const costs = lines.map((line) => at(line, rtt));
     for (const { svg, x, y, rtt: range, time } of charts) {
@@ -37,12 +43,13 @@ function startCurve(lines) {
     }
     rows.forEach((row, place) => {
       const cost = costs[place];
-      const set = (name, text) => { row.querySelector(`[data-cost=${name}]`).textContent = text.replace(/(\d) /g, "$1\u00a0"); };
+      const set = (name, text) => { row.querySelector(`[data-cost=${name}]`).textContent = tied(text); };
       set("time", duration(cost.time));
       set("spread", cost.low < cost.high ? `${duration(cost.low)} – ${duration(cost.high)}` : "");
       const share = (cost.time * 100) / Math.max(costs[0].time, 1);
       set("share", place === 0 ? "" : share < 1 ? "<1 %" : `${Math.round(share)} %`);
     });
+    for (const { text, base, trips } of prices) text.textContent = tied(`${duration(base + trips * rtt)} at ${duration(rtt)}`);
     element("rtt-value").textContent = duration(rtt);
     slider.setAttribute("aria-valuetext", duration(rtt));
   }

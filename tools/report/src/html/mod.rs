@@ -7,8 +7,10 @@ mod data;
 mod tables;
 mod view;
 
+use std::fmt::Write as _;
+
 use minijinja::value::{Serde, Value};
-use minijinja::{AutoEscape, Environment};
+use minijinja::{AutoEscape, Environment, HtmlEscape};
 use onetrip_ledger::timeline::Timeline;
 use serde::Serialize;
 
@@ -17,10 +19,14 @@ use crate::Report;
 
 const PAGE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
-const SCRIPT: &str =
-    concat!(include_str!("common.js"), include_str!("curve.js"), include_str!("waterfall.js"));
+const SCRIPT: &str = concat!(
+    include_str!("common.js"),
+    include_str!("curve.js"),
+    include_str!("waterfall.js"),
+    include_str!("tables.js")
+);
 /// Digest of [`SCRIPT`] for the page's content policy; a test compares them.
-const SCRIPT_HASH: &str = "sha256-b2RcOtt40SnxkGrIKS7rg9oP38iF469pqErnFRSFrC8=";
+const SCRIPT_HASH: &str = "sha256-/zTPk8fnbIOzHY3GUf8QiO4t32hRq3SRn6tOyPGq5uM=";
 
 /// What the template is given.
 #[derive(Debug, Serialize)]
@@ -42,6 +48,7 @@ struct Page {
     waterfall_lead: Option<String>,
     histogram: Option<view::HistogramView>,
     tables: Vec<tables::Table>,
+    footer: view::Footer,
     /// For the script, as JSON.
     data: Option<Value>,
     style: Value,
@@ -90,6 +97,7 @@ pub(crate) fn render(report: &Report<'_>, timeline: &Timeline) -> String {
         waterfall_lead: waterfall.map(|waterfall| waterfall.lead),
         histogram,
         tables,
+        footer: view::footer(report),
         data: data.map(Value::from_safe_string),
         style: Value::from_safe_string(STYLE.into()),
         script: Value::from_safe_string(SCRIPT.into()),
@@ -97,11 +105,30 @@ pub(crate) fn render(report: &Report<'_>, timeline: &Timeline) -> String {
     };
     let mut environment = Environment::new();
     environment.set_auto_escape_callback(|_| AutoEscape::Html);
+    environment.add_filter("code", code);
     // The template is part of this crate and what it is given are plain texts, numbers and lists; tests render
     // every part of it.
     environment
         .render_str(PAGE, Serde(&page))
         .unwrap_or_else(|error| format!("<!doctype html><pre>{error}</pre>"))
+}
+
+/// A text with what stands between backticks as code.
+fn code(text: &str) -> Value {
+    let mut marked = String::with_capacity(text.len() + 32);
+    let mut parts = text.split('`').peekable();
+    let mut is_code = false;
+    while let Some(part) = parts.next() {
+        // The last backtick has no partner.
+        if is_code && parts.peek().is_none() {
+            marked.push('`');
+            is_code = false;
+        }
+        let escaped = HtmlEscape(part);
+        let _ = if is_code { write!(marked, "<code>{escaped}</code>") } else { write!(marked, "{escaped}") };
+        is_code = !is_code;
+    }
+    Value::from_safe_string(marked)
 }
 
 #[cfg(test)]
@@ -110,6 +137,17 @@ mod tests {
     use sha2::{Digest, Sha256};
 
     use super::*;
+
+    #[test]
+    fn what_stands_between_backticks_is_code_and_nothing_of_it_is_markup() {
+        let marked = |text| code(text).to_string();
+        assert_eq!(
+            marked("`--html <b>` writes `it`."),
+            "<code>--html &lt;b&gt;</code> writes <code>it</code>."
+        );
+        assert_eq!(marked("a ` <b>"), "a ` &lt;b&gt;");
+        assert_eq!((marked(""), marked("``")), (String::new(), "<code></code>".into()));
+    }
 
     #[test]
     fn the_content_policy_allows_the_script_of_the_page_and_no_other() {

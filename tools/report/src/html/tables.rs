@@ -1,12 +1,13 @@
 //! Tables of the page: numbers, then a text.
 
+use onetrip_ledger::ScopeTotals;
 use onetrip_ledger::judge::compare::Change;
 use onetrip_ledger::judge::{Comparison, Verdict};
 use serde::Serialize;
 
 use super::view::Statement;
 use crate::Report;
-use crate::number::{count, counted, difference, duration};
+use crate::number::{self, count, counted, difference};
 use crate::text::{is_of_tests, network, scope_name, sides};
 use crate::verdict::{sentence, word};
 
@@ -36,10 +37,35 @@ pub(super) struct Table {
 
 #[derive(Debug, Clone, Serialize)]
 struct Row {
-    numbers: Vec<String>,
+    numbers: Vec<Number>,
     text: Statement,
     is_sql: bool,
     class: &'static str,
+}
+
+/// A number as people read it, and as it is sorted.
+#[derive(Debug, Clone, Serialize)]
+struct Number {
+    shown: String,
+    value: Option<i64>,
+}
+
+impl Number {
+    fn count(count: u64) -> Self {
+        Self { shown: number::count(count), value: i64::try_from(count).ok() }
+    }
+
+    fn duration(nanoseconds: u64) -> Self {
+        Self { shown: number::duration(nanoseconds), value: i64::try_from(nanoseconds).ok() }
+    }
+
+    fn difference(difference: i64) -> Self {
+        Self { shown: number::difference(difference), value: Some(difference) }
+    }
+
+    fn shown(shown: String) -> Self {
+        Self { shown, value: None }
+    }
 }
 
 pub(super) fn tables(report: &Report<'_>) -> Vec<Table> {
@@ -63,11 +89,11 @@ fn statements(report: &Report<'_>) -> Option<Table> {
     let templates = &report.summary.templates;
     let rows = templates.iter().take(ROWS_MAX).map(|template| Row {
         numbers: vec![
-            count(template.trips),
-            count(template.executions),
-            count(template.rows),
-            duration(template.waited_ns),
-            duration(template.waited_max_ns),
+            Number::count(template.trips),
+            Number::count(template.executions),
+            Number::count(template.rows),
+            Number::duration(template.waited_ns),
+            Number::duration(template.waited_max_ns),
         ],
         text: Statement::new(&template.text),
         is_sql: true,
@@ -87,20 +113,27 @@ fn statements(report: &Report<'_>) -> Option<Table> {
 
 fn scopes(report: &Report<'_>) -> Option<Table> {
     let scopes = &report.summary.scopes;
+    let of_requests = |scope: &ScopeTotals| {
+        if scope.requests == 0 {
+            return [(); 4].map(|()| Number::shown("–".into()));
+        }
+        let each = scope.trips as f64 / scope.requests as f64;
+        [
+            Number::count(scope.requests),
+            Number { shown: format!("{each:.1}"), value: Some((each * 1_000.0) as i64) },
+            Number::count(scope.request_trips_median),
+            Number::count(scope.request_trips_max),
+        ]
+    };
     let rows = scopes.iter().take(ROWS_MAX).map(|scope| Row {
-        numbers: vec![
-            count(scope.trips),
-            count(scope.statements),
-            duration(scope.waited_ns),
-            if scope.requests > 0 { count(scope.requests) } else { "–".into() },
-            if scope.requests > 0 {
-                format!("{:.1}", scope.trips as f64 / scope.requests as f64)
-            } else {
-                "–".into()
-            },
-            if scope.requests > 0 { count(scope.request_trips_median) } else { "–".into() },
-            if scope.requests > 0 { count(scope.request_trips_max) } else { "–".into() },
-        ],
+        numbers: [
+            Number::count(scope.trips),
+            Number::count(scope.statements),
+            Number::duration(scope.waited_ns),
+        ]
+        .into_iter()
+        .chain(of_requests(scope))
+        .collect(),
         text: Statement::up_to(&scope_name(&scope.label), SCOPE_MAX),
         is_sql: false,
         class: "",
@@ -180,6 +213,7 @@ fn round_trips(report: &Report<'_>) -> Option<Table> {
 }
 
 fn plain((numbers, text): (Vec<String>, String)) -> Row {
+    let numbers = numbers.into_iter().map(Number::shown).collect();
     Row { numbers, text: Statement::up_to(&text, SCOPE_MAX), is_sql: false, class: "" }
 }
 
@@ -206,7 +240,11 @@ fn budgets(report: &Report<'_>) -> Option<Table> {
 
 fn changes(comparison: &Comparison) -> Table {
     let row = |change: &Change, text: &str, is_sql: bool| Row {
-        numbers: vec![count(change.before), count(change.now), difference(change.difference())],
+        numbers: vec![
+            Number::count(change.before),
+            Number::count(change.now),
+            Number::difference(change.difference()),
+        ],
         text: Statement::up_to(text, CHANGED_MAX),
         is_sql,
         class: if change.difference() < 0 { "better" } else { "worse" },

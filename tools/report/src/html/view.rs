@@ -2,6 +2,7 @@
 
 use minijinja::value::Value;
 use onetrip_forecast::{Curve, CurveLine, Prices};
+use onetrip_ledger::findings::Example;
 use onetrip_ledger::timeline::Histogram;
 use onetrip_ledger::{Driver, Finding, Summary};
 use serde::Serialize;
@@ -16,7 +17,7 @@ use crate::sites::lines;
 use crate::text::{self, all_time, parts, scope_name};
 
 /// Findings shown; the rest are in the other formats.
-const FINDINGS_MAX: usize = 50;
+pub(super) const FINDINGS_MAX: usize = 50;
 /// Columns of a statement before it is opened.
 const SHORT_MAX: usize = 160;
 /// Columns of a statement at all: they bound the page.
@@ -46,6 +47,13 @@ pub(super) struct Section {
 pub(super) struct Fact {
     name: &'static str,
     value: String,
+}
+
+/// What made the page.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Footer {
+    version: &'static str,
+    command: String,
 }
 
 /// Text of a statement, and its beginning where it is long.
@@ -115,16 +123,25 @@ pub(super) struct FindingView {
     waited: String,
     /// What the fix saves at the distance that was asked about.
     price: Option<String>,
+    /// Two numbers for that at any distance: nanoseconds that do not depend on it, and trips.
+    price_parts: String,
     statement: Option<Statement>,
     proof: String,
     scopes: String,
-    lines: String,
+    lines: Vec<String>,
     driver: Option<&'static str>,
     fix: String,
+    example: Option<ExampleView>,
     /// What remedies took out, and what they left.
     left: Option<String>,
     /// What the gateway can do as the program is.
     remedy: Option<String>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+struct ExampleView {
+    before: &'static str,
+    after: &'static str,
 }
 
 impl Statement {
@@ -150,6 +167,12 @@ pub(super) fn how_to_connect(report: &Report<'_>) -> String {
         format!("{}{}", " ".repeat(indent.min(20)), cut(line, TEXT_MAX))
     };
     report.how_to_connect.lines().take(50).map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// What made the page: the version, and the command line where it is known.
+pub(super) fn footer(report: &Report<'_>) -> Footer {
+    let command = report.command.iter().map(|word| clean(word)).collect::<Vec<_>>().join(" ");
+    Footer { version: env!("CARGO_PKG_VERSION"), command: cut(&command, TEXT_MAX) }
 }
 
 pub(super) fn facts(report: &Report<'_>) -> Vec<Fact> {
@@ -268,12 +291,14 @@ fn finding(finding: &Finding, rtt_ns: Option<u64>) -> FindingView {
         trips: count(finding.trips),
         waited: tied(&duration(finding.waited_ns)),
         price: rtt_ns.map(price),
+        price_parts: format!("{:.0} {}", finding.price_ns(0.0), finding.avoidable),
         statement: finding.statements.first().map(|text| Statement::new(text)),
         proof: cut(&proof(finding), TEXT_MAX),
         scopes: scopes.join(", "),
-        lines: cut(&lines(finding).join("; "), TEXT_MAX),
+        lines: lines(finding).iter().map(|line| cut(line, TEXT_MAX)).collect(),
         driver: (finding.driver != Driver::UNKNOWN).then(|| finding.driver.name()),
         fix: cut(&finding.fix, TEXT_MAX),
+        example: finding.example().map(|Example { before, after }| ExampleView { before, after }),
         left: fate(finding).map(|text| cut(&text, TEXT_MAX)),
         remedy: remedy(finding),
     }

@@ -15,7 +15,7 @@ pub(super) fn show(prices: &Prices, page: &mut Page) {
         return;
     }
     page.heading("What it costs at a distance: a forecast from this run");
-    let remedies = prices.rows.iter().find_map(|price| price.with_remedies.map(|_| "remedies, at best"));
+    let remedies = prices.rows.iter().find_map(|price| price.with_remedies.map(|_| "with remedies"));
     let none = prices.rows.iter().find_map(|price| price.without_remedies.map(|_| "no remedies"));
     let rows = prices.rows.iter().map(|price| (numbers(price), range(price)));
     let columns = ["round trip", "as is"].into_iter().chain(remedies).chain(none);

@@ -1,6 +1,6 @@
 //! What ran, what was counted, where the time went.
 
-use onetrip_ledger::{Difference, Gaps, MayNotEnd, PathTimes, Summary};
+use onetrip_ledger::{Difference, Gaps, MayNotEnd, PathTimes, Summary, Would};
 
 use super::Page;
 use crate::clean::{clean, cut, statement_text, width};
@@ -64,6 +64,9 @@ pub(crate) fn facts(report: &Report<'_>) -> Vec<(&'static str, String)> {
         if summary.verified > 0 {
             facts.push(("verified", verified(summary)));
         }
+        if !summary.would.is_empty() {
+            facts.push(("removable", removable(summary)));
+        }
         facts.push(("connections", connections(summary)));
         facts.push(("statements", statements(summary)));
         facts.push(("bytes", volume(summary)));
@@ -118,6 +121,41 @@ fn removed(summary: &Summary) -> String {
     let parts: Vec<String> =
         summary.removed.iter().map(|(remedy, trips)| format!("{} by {remedy}", count(*trips))).collect();
     format!("{}: {}", counted(all, "trip", "trips"), parts.join(", "))
+}
+
+/// Trips that remedies would have taken out, by remedy.
+fn removable(summary: &Summary) -> String {
+    let parts = |of: fn(&Would) -> u64, by: &str| {
+        let parts: Vec<String> = summary
+            .would
+            .iter()
+            .filter(|(_, would)| of(would) > 0)
+            .map(|(remedy, would)| format!("{}{by} {remedy}", count(of(would))))
+            .collect();
+        parts.join(", ")
+    };
+    let Would { exact, isolated } = summary.would_remove();
+    let by_exact = match exact {
+        0 => String::new(),
+        exact => format!(
+            "at least {} by --remedies exact: {}",
+            counted(exact, "trip", "trips"),
+            parts(|would| would.exact, " by")
+        ),
+    };
+    let by_level = match (isolated, exact) {
+        (0, _) => return by_exact,
+        (isolated, 0) => format!(
+            "at least {} by --remedies exact --isolation repeatable-read: {}",
+            counted(isolated, "trip", "trips"),
+            parts(|would| would.isolated, " by")
+        ),
+        (_, _) => {
+            let more = parts(|would| would.isolated, " more by");
+            format!("; {more} with --isolation repeatable-read")
+        }
+    };
+    by_exact + &by_level
 }
 
 /// Answers from memory that were run for real as well.

@@ -5,8 +5,8 @@ pub(crate) mod page;
 
 use onetrip_ledger::judge::{Base, Increase, Limit, Rules};
 use onetrip_ledger::{
-    Code, Driver, Evidence, Finding, Gaps, Obstacle, PathTimes, ScopeTotals, Summary, TemplateTotals,
-    TripTotals,
+    Code, Driver, Evidence, Finding, Gaps, Obstacle, PathTimes, Remedy, ScopeTotals, Summary, TemplateTotals,
+    TripTotals, Would,
 };
 
 /// The driver of this key.
@@ -40,6 +40,7 @@ pub(crate) fn finding(code: Code, driver: Driver, counts: [u64; 4], evidence: Ev
         trips,
         avoidable,
         removed: 0,
+        would: Default::default(),
         left: Default::default(),
         impure: None,
         waited_ns,
@@ -55,7 +56,8 @@ pub(crate) fn finding(code: Code, driver: Driver, counts: [u64; 4], evidence: Ev
 pub(crate) fn story() -> Summary {
     let walk = Evidence::Walk { sources: vec![(1, "emp_no".into())], rows: (1, 400) };
     let loop_ = finding(Code::Loop, driver("psycopg2"), [1, 400, 399, 5_160_000_000], walk);
-    let loop_ = Finding { left: [(Obstacle::OffAtItsLevel, 400)].into(), ..loop_ };
+    let would = Would { exact: 0, isolated: 380 };
+    let loop_ = Finding { left: [(Obstacle::OffAtItsLevel, 400)].into(), would, ..loop_ };
     Summary {
         trips: TripTotals { total: 406, connect: 3, may_share: 0 },
         connections: 1,
@@ -67,6 +69,7 @@ pub(crate) fn story() -> Summary {
         bytes_received: 146_000,
         elapsed_ns: 5_310_000_000,
         times: PathTimes { server_ns: 41_000_000, wire_ns: 5_239_000_000, think_ns: 12_300_000 },
+        would: [(Remedy::Begin, Would { exact: 1, isolated: 0 }), (Remedy::Loops, would)].into(),
         rtt_min_us: Some(12_900),
         upstream: "db.example:5432".into(),
         drivers: [(driver("psycopg2"), 1)].into(),
@@ -235,6 +238,8 @@ pub(crate) fn crowded() -> Summary {
                 Evidence::Connections { connections: 6, connect_trips: 24 },
             ),
         ],
+        // Remedies were on.
+        would: Default::default(),
         ..base
     }
 }

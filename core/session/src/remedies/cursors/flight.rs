@@ -6,7 +6,7 @@ use std::time::Duration;
 use onetrip_ledger::{Moment, Remedy, TransactionStatus};
 use onetrip_wire::pg::{Execute, StatementOrPortal, frame, frontend};
 
-use super::replies::{Awaited, MOVE};
+use super::replies::Awaited;
 use super::request::Request;
 use super::{Cursors, KEPT_BYTES_MAX, Reader};
 use crate::facts::Facts;
@@ -14,6 +14,7 @@ use crate::remedies::Rule;
 use crate::remedies::remedy::Cx;
 use crate::reply_queue::{Due, Expect, Taker};
 use crate::session::core::Core;
+use crate::slots::Slot;
 
 /// Rows that may be ahead for each that the program has got: so much is wasted at most.
 const AHEAD_PER_ROW: u64 = 2;
@@ -150,8 +151,8 @@ fn own_statement(cx: &mut Cx<'_>, text: &[u8]) {
 }
 
 /// A statement of the remedy's that puts a cursor back to its place.
-pub(super) fn own_move(cx: &mut Cx<'_>, text: &[u8]) {
-    cx.put_own_statement(Taker::Remedy(Remedy::Cursors, MOVE), text);
+pub(super) fn own_move(cx: &mut Cx<'_>, slot: Slot, text: &[u8]) {
+    cx.put_own_statement(Taker::Remedy(Remedy::Cursors, slot), text);
 }
 
 impl Reader {

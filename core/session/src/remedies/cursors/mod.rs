@@ -86,6 +86,8 @@ pub(crate) struct Cursors {
     is_lost: bool,
     /// SQL has prepared what may move a cursor, and may run it without its name.
     is_off: bool,
+    /// A statement that makes code has been prepared by the protocol, with a name.
+    has_prepared_code: bool,
     /// The last unit of the client's that an error has answered.
     failed_unit: Option<u64>,
     /// An answer from memory of which the client has not yet got all.
@@ -351,6 +353,13 @@ impl Cursors {
     /// A unit of the client's closes this portal, or binds another by its name.
     fn leaves(&mut self, name: &[u8], unit: u64) {
         if let Some(reader) = self.readers.get_mut(name) {
+            reader.leaving.get_or_insert(unit);
+        }
+    }
+
+    /// A unit of the client's closes all that there are.
+    pub(crate) fn all_leave(&mut self, unit: u64) {
+        for reader in self.readers.values_mut() {
             reader.leaving.get_or_insert(unit);
         }
     }

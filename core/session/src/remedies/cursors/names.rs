@@ -7,7 +7,7 @@ use onetrip_sql::purity::SessionQuestion;
 use onetrip_wire::pg::{Execute, FrameHeader, HEADER_BYTES, Oid, Parse, frontend};
 
 use super::flight::own_move;
-use super::replies::broke;
+use super::replies::{MOVE, MOVE_ALONE, broke};
 use super::request::opened;
 use super::{Cursors, Kind, Native};
 use crate::contract::SessionError;
@@ -75,9 +75,18 @@ impl Cursors {
         }
     }
 
-    /// A statement is prepared by the protocol: EXECUTE of SQL may run it by its name, as it may what PREPARE has made.
+    /// A statement is prepared by the protocol: EXECUTE of SQL may run it by its name, as it may what PREPARE has made. That is a
+    /// query; this may be any statement, and make code (`ExecuteQuery`).
     pub(crate) fn prepares(&mut self, name: &[u8], text: &Text) {
-        self.is_off |= text.cursor.is_some() && !name.is_empty() && Rule::Place.is_kept();
+        if !name.is_empty() {
+            self.is_off |= text.cursor.is_some() && Rule::Place.is_kept();
+            self.has_prepared_code |= text.makes_cursor_code;
+        }
+    }
+
+    /// Whether EXECUTE of SQL may make code that finds a cursor.
+    pub(crate) fn has_prepared_code(&self) -> bool {
+        self.has_prepared_code
     }
 
     /// The query of this cursor, if it is followed and stays.
@@ -178,10 +187,11 @@ impl Cursors {
             }
             let rows = reader.rows;
             let name = String::from_utf8_lossy(&name).into_owned();
-            own_move(cx, format!("MOVE ABSOLUTE {rows} IN \"{name}\"").as_bytes());
-            if cx.core.status() == TransactionStatus::Idle && cx.core.may_send_own() {
-                let status = cx.core.status();
-                self.own_sync(cx.core, Some(status));
+            let is_alone = cx.core.status() == TransactionStatus::Idle && cx.core.may_send_own();
+            let slot = if is_alone { MOVE_ALONE } else { MOVE };
+            own_move(cx, slot, format!("MOVE ABSOLUTE {rows} IN \"{name}\"").as_bytes());
+            if is_alone {
+                self.own_sync(cx.core, Some(TransactionStatus::Idle));
             }
             place = Place::Restored;
         }
@@ -261,7 +271,7 @@ impl Cursors {
             }
             CursorUse::Moves(text) => mentions(text, name),
             CursorUse::MovesAny => true,
-            CursorUse::Declares { .. } | CursorUse::Closes(_) => false,
+            CursorUse::Declares { .. } | CursorUse::Closes(_) | CursorUse::ClosesAll => false,
         };
         ahead.filter(|(name, reader)| is_named(name, reader)).map(|(name, _)| name.clone()).collect()
     }

@@ -23,6 +23,9 @@ const PIECE_NANOS_MIN: u64 = 25_000;
 const FRAME: Slot = Slot::NONE;
 /// The same, nor may the server skip the message: it puts a cursor back to its place.
 pub(super) const MOVE: Slot = Slot::reserved(1);
+/// The same with a Sync of its own, so that the server skips nothing else: where the cursor is not there any more, the program
+/// will be told by the server.
+pub(super) const MOVE_ALONE: Slot = Slot::reserved(2);
 
 /// What becomes of the reply to a message of this remedy that is neither of these.
 #[derive(Debug)]
@@ -51,6 +54,10 @@ pub(super) struct Answer {
     pub(super) has_begun: bool,
 }
 
+fn sqlstate(said: &Said<'_>) -> Option<[u8; 5]> {
+    ErrorResponse::decode(said.body()).ok().and_then(|error| error.sqlstate())
+}
+
 impl Cursors {
     /// The server has skipped a message of this remedy.
     pub(super) fn skipped(&mut self, slot: Slot) {
@@ -72,7 +79,8 @@ impl Cursors {
         let is_error = said.is_failure();
         let is_last = said.is_last() || is_error;
         match self.awaited.get(slot) {
-            None if matches!(slot, FRAME | MOVE) && is_error && Rule::Broken.is_kept() => {
+            None if slot == MOVE_ALONE && is_error && sqlstate(said) == Some(*b"34000") => {}
+            None if matches!(slot, FRAME | MOVE | MOVE_ALONE) && is_error && Rule::Broken.is_kept() => {
                 return Err(broke(cx.core, "a statement of onetrip's own failed"));
             }
             Some(Awaited::Ready(Some(status))) if Rule::Broken.is_kept() => {
@@ -98,8 +106,7 @@ impl Cursors {
 
     fn piece_reply(&mut self, cx: &Cx<'_>, (serial, asked): (u64, u32), said: &Said<'_>) -> io::Result<()> {
         let (now, failed, message) = (said.now, said.is_failure(), said.message);
-        let sqlstate = || ErrorResponse::decode(said.body()).ok().and_then(|error| error.sqlstate());
-        if failed && sqlstate() == Some(*b"34000") {
+        if failed && sqlstate(said) == Some(*b"34000") {
             // It is not there any more: the program will be told by the server.
             self.readers.retain(|_, reader| reader.serial != serial);
             return Ok(());

@@ -3,6 +3,7 @@
 -- by name, as rows are written (triggers and defaults too) or read (views, policies, operators, casts, domains, indexes).
 -- The fourth answer: whether one may do anything but read when a statement is only parsed or planned. Parsing a literal checks its
 -- domain, and planning runs functions that are not VOLATILE. These may do no more than read by themselves, but may call others.
+-- The fifth answer: whether an event trigger runs one at a login.
 -- What one of these calls by name counts as well, and what runs a text or writes into the system's tables counts as
 -- changing the catalogue. A body of standard SQL (`BEGIN ATOMIC`) has no source, but a tree, which is searched for these
 -- two; what it calls is in pg_depend. Where any function acts, what is stored as an expression that runs a text (stored.sql) may come
@@ -127,5 +128,11 @@ SELECT
             SELECT FROM pg_catalog.pg_class AS r
             WHERE r.relname OPERATOR(pg_catalog.=) word.text::pg_catalog.name
               AND (r.relkind OPERATOR(pg_catalog.=) 'v'::pg_catalog."char" OR r.relrowsecurity))) END)
+  END::pg_catalog.text,
+  CASE WHEN NOT EXISTS (SELECT FROM pg_catalog.pg_event_trigger AS t
+      WHERE t.evtevent OPERATOR(pg_catalog.=) 'login'::pg_catalog.name
+        AND t.evtenabled OPERATOR(pg_catalog.<>) 'D'::pg_catalog."char") THEN false
+    WHEN s.length OPERATOR(pg_catalog.>) 500000::pg_catalog.int8 THEN true
+    ELSE EXISTS (SELECT FROM acting)
   END::pg_catalog.text
 FROM source AS s

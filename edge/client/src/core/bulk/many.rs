@@ -266,11 +266,14 @@ impl Many {
 
     /// What all of them did, once the block has ended.
     fn finish(&self, core: &Connection) -> Result<BulkDone, BulkError> {
-        let mut rows = 0;
+        let (mut rows, mut tag) = (0, None);
         let mut undone = None;
         for (operation, first, way) in &self.pushed {
             match core.outcome(*operation) {
-                Some(Outcome::Done(done)) => rows += done.count(),
+                Some(Outcome::Done(done)) => {
+                    rows += done.count();
+                    tag = Some(done.tag);
+                }
                 Some(Outcome::Failed(error)) => {
                     let set =
                         if self.is_the_only_failed(core) { self.set_of(*first, *way, error) } else { None };
@@ -280,7 +283,7 @@ impl Many {
                 None => {}
             }
         }
-        undone.map_or(Ok(BulkDone { rows, way: self.way }), |error| Err(error.into()))
+        undone.map_or(Ok(BulkDone { rows, way: self.way, tag }), |error| Err(error.into()))
     }
 
     /// A commit that fails, or a connection that is lost, fails several.

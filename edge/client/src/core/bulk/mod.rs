@@ -21,7 +21,7 @@ use onetrip_wire::pg::{Format, Oid};
 use postgres_types::Type;
 
 use super::{Connection, OnError, OperationId, Request};
-use crate::{Error, Param, Written};
+use crate::{CommandTag, Error, Param, Written};
 use insert::Insert;
 pub use many::{Many, ManyStep};
 pub use values::put_copy_text;
@@ -73,6 +73,8 @@ pub struct BulkDone {
     pub rows: u64,
     /// The way that they went.
     pub way: Bulk,
+    /// The tag of the last statement; `None` where there was none.
+    pub tag: Option<CommandTag>,
 }
 
 /// Why many sets of parameters did nothing.

@@ -1,5 +1,6 @@
 use std::io;
 
+use onetrip_target::address::AddressError;
 use onetrip_target::tls::TlsError;
 
 use super::PasswordOrigin;
@@ -16,14 +17,8 @@ pub(in crate::ping) enum MysqlPingError {
     SslMode { keyword: &'static str, value: String },
     #[error("onetrip ping reaches MySQL by TCP: give host and port")]
     UnixSocket,
-    #[error(
-        "could not translate host name \"{name}\" to address: check the name, or give host and port of the database"
-    )]
-    Lookup {
-        name: String,
-        #[source]
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Address(#[from] AddressError),
     #[error("cannot reach the database at {host}")]
     Connect {
         host: String,

@@ -6,6 +6,7 @@ mod wire;
 
 use std::time::Duration;
 
+use onetrip_target::address::AddressError;
 use onetrip_target::{Conninfo, Host, HostName};
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::{Instant, timeout};
@@ -196,7 +197,7 @@ async fn dial(hosts: &[Host], limit: Duration, lines: &mut Vec<Line>) -> Result<
                     found.collect()
                 }
                 Err(source) => {
-                    failed = Some(Error::Lookup { name: name.clone(), source });
+                    failed = Some(AddressError::Lookup { name: name.clone(), source }.into());
                     continue;
                 }
             },

@@ -1,264 +1,33 @@
-//! The report as one JSON object, with field names of its own so that they stay when the ledger changes.
+//! The report as one JSON object, with field names of its own so that they stay when the ledger changes. Its JSON Schema and
+//! `docs/report-json.md` are made from the types in `view`.
 
-use std::collections::BTreeMap;
+#[cfg(test)]
+mod schema;
+#[cfg(test)]
+mod shapes;
+mod view;
+
 use std::fmt::Write;
 
 use onetrip_forecast::{Prediction, Price, Prices};
 use onetrip_ledger::judge::compare::Change;
 use onetrip_ledger::judge::{Rule, Ruling, Verdict};
-use onetrip_ledger::network::NetworkSummary;
-use onetrip_ledger::sides::TwoSides;
-use onetrip_ledger::{
-    Difference, Evidence, Finding, MayNotEnd, Obstacle, PathTimes, Refusal, Remedy, ScopeTotals, Summary,
-    TemplateTotals,
-};
+use onetrip_ledger::{Evidence, Finding, Summary};
 use serde::Serialize;
+use view::{
+    BudgetView, ChangeView, ComparisonView, Connections, Database, Document, Doubts, DriverView, ErrorView,
+    EvidenceView, FindingView, ForecastView, IncreaseView, LineView, PredictionView, PriceView, RuleView,
+    SnapshotView, Source, Trips, VerdictView,
+};
 
+use crate::Report;
 use crate::clean::is_unsafe;
 use crate::headline::{avoidable, avoidable_ns};
 use crate::proof::proof;
 use crate::verdict::word;
-use crate::{Report, RunInfo};
 
 /// Grows when a field changes its meaning or goes away; new fields may come at any time.
 pub(crate) const FORMAT: u32 = 1;
-
-#[derive(Debug, Serialize)]
-struct Document<'a> {
-    format: u32,
-    headline: String,
-    worth_doing: bool,
-    passed: bool,
-    ruling: &'static str,
-    reasons: Vec<&'a str>,
-    run: Option<&'a RunInfo>,
-    database: Database<'a>,
-    trips: Trips<'a>,
-    times: PathTimes,
-    elapsed_ns: u64,
-    settle_ns: u64,
-    connections: Connections<'a>,
-    units: u64,
-    statements: u64,
-    errors: u64,
-    errors_by_state: Vec<ErrorView<'a>>,
-    rows: u64,
-    bytes_sent: u64,
-    bytes_received: u64,
-    doubts: Doubts,
-    templates: &'a [TemplateTotals],
-    scopes: &'a [ScopeTotals],
-    findings: Vec<FindingView<'a>>,
-    budgets: Vec<BudgetView<'a>>,
-    fail_on: Vec<RuleView<'a>>,
-    increase: Option<IncreaseView<'a>>,
-    snapshot: Vec<SnapshotView<'a>>,
-    comparison: Option<ComparisonView<'a>>,
-    forecast: Option<ForecastView>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    network: Option<&'a NetworkSummary>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    sides: Option<&'a TwoSides>,
-}
-
-#[derive(Debug, Serialize)]
-struct ForecastView {
-    measured_rtt_ns: Option<u64>,
-    target_rtt_ns: u64,
-    bandwidth: Option<u64>,
-    distances: Vec<PriceView>,
-}
-
-#[derive(Debug, Serialize)]
-struct PriceView {
-    rtt_ns: u64,
-    measured: bool,
-    as_is: PredictionView,
-    with_fixes: PredictionView,
-    one_trip: PredictionView,
-    with_remedies: Option<PredictionView>,
-    without_remedies: Option<PredictionView>,
-    bits_per_second: u64,
-}
-
-#[derive(Debug, Serialize)]
-struct PredictionView {
-    time_ns: u64,
-    low_ns: u64,
-    high_ns: u64,
-}
-
-#[derive(Debug, Serialize)]
-struct Database<'a> {
-    address: &'a str,
-    rtt_min_ns: Option<u64>,
-}
-
-#[derive(Debug, Serialize)]
-struct Trips<'a> {
-    total: u64,
-    at_least: u64,
-    connect: u64,
-    work: u64,
-    avoidable: u64,
-    avoidable_ns: u64,
-    removed: &'a BTreeMap<Remedy, u64>,
-    verified: u64,
-    differed: u64,
-    differences: &'a [Difference],
-    may_not_end: &'a [MayNotEnd],
-}
-
-#[derive(Debug, Serialize)]
-struct Connections<'a> {
-    opened: u64,
-    let_in: u64,
-    refused: &'a [Refusal],
-    still_open: u64,
-    drivers: Vec<DriverView<'a>>,
-}
-
-#[derive(Debug, Serialize)]
-struct DriverView<'a> {
-    name: &'a str,
-    connections: u64,
-}
-
-#[derive(Debug, Serialize)]
-struct Doubts {
-    may_share: u64,
-    unanswered: u64,
-    unasked_replies: u64,
-    undecoded: u64,
-    lost_bytes: u64,
-    damaged_blocks: u64,
-    damaged_bytes: u64,
-    tail_bytes: u64,
-    no_end: bool,
-    cut_exchanges: u64,
-    untold_statements: u64,
-    unscoped_statements: u64,
-}
-
-#[derive(Debug, Serialize)]
-struct ErrorView<'a> {
-    sqlstate: &'a str,
-    statements: u64,
-}
-
-#[derive(Debug, Serialize)]
-struct FindingView<'a> {
-    code: &'a str,
-    title: &'a str,
-    statements: &'a [String],
-    driver: &'a str,
-    scopes: &'a [String],
-    occurrences: u64,
-    trips: u64,
-    avoidable: u64,
-    removed: u64,
-    left: &'a BTreeMap<Obstacle, u64>,
-    impure: Option<&'a str>,
-    waited_ns: u64,
-    wire_ns: u64,
-    target_ns: Option<u64>,
-    proof: String,
-    evidence: EvidenceView<'a>,
-    lines: Vec<LineView<'a>>,
-    fix: &'a str,
-}
-
-/// A line of the program that sent the finding's statements.
-#[derive(Debug, Serialize)]
-struct LineView<'a> {
-    frames: &'a [String],
-    seen: u64,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "kebab-case", tag = "kind")]
-enum EvidenceView<'a> {
-    Walk { parameters: Vec<Source<'a>>, first_row: u64, last_row: u64 },
-    Rows { rows: u64, transactions: u64 },
-    Fetches { size: u64, rows: u64 },
-    Repeats { distinct: u64, runs: u64 },
-    Alone { begins: u64, commits: u64, transactions: u64 },
-    Prepares { prepares: u64, runs: u64 },
-    Connections { connections: u64, connect_trips: u64 },
-    Values { distinct: u64, runs: u64 },
-    Objects { objects: u64, calls: u64 },
-    Chatter { pings: u64, settings: u64, lookups: u64 },
-    Groups { groups: u64, statements: u64 },
-    Pairs { pairs: u64 },
-    CheckIns { rollbacks: u64, reads: u64 },
-}
-
-#[derive(Debug, Serialize)]
-struct Source<'a> {
-    parameter: u16,
-    column: &'a str,
-}
-
-#[derive(Debug, Serialize)]
-struct BudgetView<'a> {
-    measure: String,
-    scope: Option<&'a str>,
-    most: u64,
-    #[serde(flatten)]
-    verdict: VerdictView<'a>,
-}
-
-#[derive(Debug, Serialize)]
-struct RuleView<'a> {
-    code: &'a str,
-    found: bool,
-    ruling: &'static str,
-    reason: Option<&'a str>,
-}
-
-#[derive(Debug, Serialize)]
-struct IncreaseView<'a> {
-    base: &'a str,
-    most: Option<u64>,
-    #[serde(flatten)]
-    verdict: VerdictView<'a>,
-}
-
-#[derive(Debug, Serialize)]
-struct SnapshotView<'a> {
-    measure: String,
-    scope: Option<&'a str>,
-    expected: Option<u64>,
-    #[serde(flatten)]
-    verdict: VerdictView<'a>,
-}
-
-#[derive(Debug, Serialize)]
-struct VerdictView<'a> {
-    counted: u64,
-    passed: bool,
-    ruling: &'static str,
-    reason: Option<&'a str>,
-}
-
-#[derive(Debug, Serialize)]
-struct ComparisonView<'a> {
-    trips: ChangeView<'a>,
-    worse: bool,
-    statements: Vec<ChangeView<'a>>,
-    findings: Vec<ChangeView<'a>>,
-}
-
-#[derive(Debug, Serialize)]
-struct ChangeView<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    code: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    statement: Option<&'a str>,
-    before: u64,
-    now: u64,
-    difference: i64,
-}
 
 pub(crate) fn render(report: &Report<'_>) -> String {
     safe(&document(report))
@@ -314,6 +83,7 @@ fn document<'a>(report: &Report<'a>) -> Document<'a> {
             avoidable: avoidable(summary),
             avoidable_ns: avoidable_ns(summary),
             removed: &summary.removed,
+            would: &summary.would,
             verified: summary.verified,
             differed: summary.differed,
             differences: &summary.differences,
@@ -465,6 +235,7 @@ fn finding_view<'a>(finding: &'a Finding, prices: Option<&Prices>) -> FindingVie
         trips: finding.trips,
         avoidable: finding.avoidable,
         removed: finding.removed,
+        would: finding.would,
         left: &finding.left,
         impure: finding.impure.as_deref(),
         waited_ns: finding.waited_ns,

@@ -1,0 +1,87 @@
+"""Modules and classes that programs of psycopg import, under the same names."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import onetrip
+import pytest
+from onetrip import pq
+from onetrip.adapt import AdaptersMap
+from onetrip.postgres import types
+from onetrip.types import TypeInfo
+from onetrip.types.datetime import DateLoader, TimestampLoader, TimestamptzLoader
+from onetrip.types.numeric import Float4, Int2, Int4, Int8, IntNumeric
+from onetrip.types.range import Int8Range, Range, RangeDumper
+from onetrip.types.string import TextLoader
+
+
+def test_numbers_say_of_which_type_they_are(connection: onetrip.Connection) -> None:
+    for number, name in (
+        (Int2(1), "smallint"), (Int4(1), "integer"), (Int8(1), "bigint"), (IntNumeric(1), "numeric"),
+        (Float4(1.5), "real"), ([Int2(1)], "smallint[]"), ([Int2(1), Int8(2)], "bigint[]"),
+    ):  # fmt: skip
+        asked = connection.execute("SELECT pg_typeof(%s)::text, %s", (number, number))
+        assert asked.fetchone() == (name, number)
+    assert repr(Int2(5)) == "Int2(5)"
+    assert str(Float4(1.5)) == "1.5"
+
+
+def test_loaders_leave_text_and_may_be_built_on(connection: onetrip.Connection) -> None:
+    class Naive(TimestamptzLoader):
+        def load(self, data: object) -> dt.datetime:
+            return super().load(data).replace(tzinfo=None)
+
+    connection.adapters.register_loader("jsonb", TextLoader)
+    connection.adapters.register_loader("timestamptz", Naive)
+    connection.execute("SET timezone TO 'Europe/Berlin'")
+    row = connection.execute("SELECT '{\"a\": 1}'::jsonb, '2024-01-02 03:04:05.5+00'::timestamptz").fetchone()
+    assert row == ('{"a": 1}', dt.datetime(2024, 1, 2, 4, 4, 5, 500000))
+    # Bounds of ranges are such values, and those of lists of ranges.
+    row = connection.execute("SELECT '[2024-01-02 03:00+00,)'::tstzrange, '{[2024-01-02 03:00+00,)}'::tstzmultirange")
+    ranged, several = row.fetchone()
+    assert ranged.lower == several[0].lower == dt.datetime(2024, 1, 2, 4)
+
+
+@pytest.mark.parametrize(
+    ("loader", "text", "value"),
+    [
+        (DateLoader, b"2024-02-29", dt.date(2024, 2, 29)),
+        (TimestampLoader, b"2024-02-29 01:02:03.45", dt.datetime(2024, 2, 29, 1, 2, 3, 450000)),
+        (
+            TimestamptzLoader,
+            b"2024-02-29 01:02:03+05:30",
+            dt.datetime(2024, 2, 29, 1, 2, 3, tzinfo=dt.timezone(dt.timedelta(hours=5, minutes=30))),
+        ),
+    ],
+)
+def test_loaders_read_what_the_server_sends(loader: type, text: bytes, value: object) -> None:
+    assert loader(0).load(text) == value
+    with pytest.raises(onetrip.DataError):
+        loader(0).load(b"infinity")
+
+
+def test_a_range_of_plain_numbers_has_no_type_by_its_dumper() -> None:
+    adapters = AdaptersMap(onetrip.adapters)
+    adapters.register_dumper(Range, RangeDumper)
+    assert adapters._dump(Range(1, 2), "s") == (0, "[1,2)")
+    assert adapters._dump(Range(dt.date(2024, 1, 1)), "s") == (3912, "[2024-01-01,)")
+    assert adapters._dump(Int8Range(1, 2), "s") == (3926, "[1,2)")
+
+
+def test_a_named_cursor_may_write_parameters_into_its_text(connection: onetrip.Connection) -> None:
+    from onetrip.client_cursor import ClientCursorMixin
+
+    class Named(ClientCursorMixin, onetrip.ServerCursor):
+        pass
+
+    with Named(connection, "named") as cursor:
+        cursor.execute("SELECT %s::int, %s", (1, "it's"))
+        assert cursor.fetchall() == [(1, "it's")]
+
+
+def test_numbers_of_libpq_and_types_are_found() -> None:
+    assert pq.TransactionStatus.INTRANS == 2
+    assert pq.Format.BINARY == 1
+    assert types["timestamptz"].oid == 1184
+    assert isinstance(types["timestamptz"], TypeInfo)

@@ -1,0 +1,183 @@
+//! How fast a program works, by its own measure.
+//!
+//! Outside transactions and requests only time tells a loop from separate requests. What is a long time depends on the
+//! program, on its machine and on what else that machine does. So gaps are measured by a piece of work that the same
+//! program has done: the proof that it knows its password (SCRAM). That is some thousand rounds of hashing, which take a
+//! few milliseconds of an idle machine. Where no such login was seen, a gap is long only compared with the usual one of its
+//! connection. No gate is a number of milliseconds: a run that is replayed with all its gaps longer by one factor has the
+//! same findings.
+
+/// So many times as long as the proof took is longer than a loop's body takes: what follows may be of another request.
+const SLOW: u64 = 2;
+/// So many times is a program that waits for something.
+const WAITING: u64 = 5;
+/// After so many times, nothing goes on that was begun before.
+const PAUSE: u64 = 250;
+/// The same in usual gaps.
+const SLOW_USUAL: u64 = 64;
+const WAITING_USUAL: u64 = 160;
+const PAUSE_USUAL: u64 = 8_192;
+
+/// Gaps that the usual one is taken from.
+const GAPS_KEPT: usize = 64;
+/// Before so many gaps were seen, none is long.
+const GAPS_MIN: usize = 4;
+/// How often the usual gap is computed anew, in gaps.
+const RENEWED_EVERY: usize = 8;
+
+/// Bytes of a request for encryption, the only step of a login that has so few.
+const ENCRYPTION_REQUEST: u64 = 8;
+/// The message with the proof is the third step of a login: the startup packet and the name of the method come before it.
+const PROOF_STEP: u32 = 3;
+/// Bytes of it.
+const PROOF_BYTES: std::ops::Range<u64> = 80..256;
+
+/// How long a gap is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(super) enum Gap {
+    /// As programs take between two statements of one piece of work.
+    #[default]
+    Short,
+    /// The program did something else, or a person did.
+    Slow,
+    /// The program waited for something to happen.
+    Waiting,
+    /// Whatever was done before is over.
+    Pause,
+}
+
+/// How fast the program of one connection works.
+#[derive(Debug)]
+pub(super) struct Pace {
+    /// Steps of the login so far.
+    steps: u32,
+    /// Time that the program took for its proof, in nanoseconds; zero is not known.
+    proof_ns: u64,
+    gaps: [u64; GAPS_KEPT],
+    seen: usize,
+    usual_ns: u64,
+}
+
+/// Beyond which lengths gaps are long, in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Gauge {
+    slow_ns: u64,
+    waiting_ns: u64,
+    pause_ns: u64,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self { steps: 0, proof_ns: 0, gaps: [0; GAPS_KEPT], seen: 0, usual_ns: 0 }
+    }
+}
+
+impl Pace {
+    /// Takes one more step of the login, so many bytes, and how long the program took for it.
+    pub(super) fn login(&mut self, bytes_sent: u64, gap_ns: u64) {
+        if bytes_sent == ENCRYPTION_REQUEST {
+            return;
+        }
+        self.steps += 1;
+        if self.steps == PROOF_STEP && PROOF_BYTES.contains(&bytes_sent) {
+            self.proof_ns = gap_ns;
+        }
+    }
+
+    /// Takes one more gap between two trips of the program's work.
+    pub(super) fn take(&mut self, gap_ns: u64) {
+        self.gaps[self.seen % GAPS_KEPT] = gap_ns;
+        self.seen += 1;
+        if self.seen >= GAPS_MIN && (self.seen <= RENEWED_EVERY || self.seen % RENEWED_EVERY == 0) {
+            let mut gaps = self.gaps;
+            let known = &mut gaps[..self.seen.min(GAPS_KEPT)];
+            let middle = (known.len() - 1) / 2;
+            self.usual_ns = *known.select_nth_unstable(middle).1;
+        }
+    }
+
+    /// What is long by all that is known so far.
+    pub(super) fn gauge(&self) -> Gauge {
+        let (unit, [slow, waiting, pause]) = match self.proof_ns {
+            0 => (self.usual_ns, [SLOW_USUAL, WAITING_USUAL, PAUSE_USUAL]),
+            proof_ns => (proof_ns, [SLOW, WAITING, PAUSE]),
+        };
+        // Where gaps are too short to be measured, or not known yet, none is long.
+        let times = |factor: u64| if unit == 0 { u64::MAX } else { unit.saturating_mul(factor) };
+        Gauge { slow_ns: times(slow), waiting_ns: times(waiting), pause_ns: times(pause) }
+    }
+}
+
+impl Gauge {
+    /// How long a gap is.
+    pub(super) fn compare(self, gap_ns: u64) -> Gap {
+        match gap_ns {
+            gap if gap > self.pause_ns => Gap::Pause,
+            gap if gap > self.waiting_ns => Gap::Waiting,
+            gap if gap > self.slow_ns => Gap::Slow,
+            _ => Gap::Short,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Bytes of the steps of a login by SCRAM, as libpq sends them.
+    const LOGIN: [u64; 4] = [8, 40, 55, 109];
+
+    fn after_login(proof_ns: u64) -> Pace {
+        let mut pace = Pace::default();
+        LOGIN
+            .iter()
+            .for_each(|bytes| pace.login(*bytes, if *bytes == 109 { proof_ns } else { 1_000_000_000 }));
+        pace
+    }
+
+    proptest! {
+        #[test]
+        fn gaps_that_are_all_longer_by_one_factor_compare_alike(
+            gaps in proptest::collection::vec(prop_oneof![0..1_000_u64, 0..10_000_000_000_u64], 0..300),
+            proof_ns in prop_oneof![Just(0), 1..50_000_000_u64],
+            factor in 1..50_u64,
+        ) {
+            let (mut once, mut stretched) = (after_login(proof_ns), after_login(proof_ns * factor));
+            for gap in gaps {
+                prop_assert_eq!(once.gauge().compare(gap), stretched.gauge().compare(gap * factor));
+                once.take(gap);
+                stretched.take(gap * factor);
+            }
+        }
+    }
+
+    #[test]
+    fn a_gap_is_long_that_takes_longer_than_the_proof_of_a_password() {
+        let gauge = after_login(4_000).gauge();
+        let lengths = [8_000, 8_001, 20_000, 20_001, 1_000_000, 1_000_001].map(|gap| gauge.compare(gap));
+        assert_eq!(lengths, [Gap::Short, Gap::Slow, Gap::Slow, Gap::Waiting, Gap::Waiting, Gap::Pause]);
+    }
+
+    #[test]
+    fn a_login_without_a_proof_says_nothing() {
+        let mut pace = Pace::default();
+        // MD5, and MySQL's password by RSA.
+        for steps in [&[8, 40, 41][..], &[180, 5, 260]] {
+            steps.iter().for_each(|bytes| pace.login(*bytes, 1_000));
+            assert_eq!(pace.gauge().compare(u64::MAX), Gap::Short);
+            pace = Pace::default();
+        }
+    }
+
+    #[test]
+    fn without_a_login_a_gap_is_long_compared_with_the_usual_one() {
+        let mut pace = Pace::default();
+        (0..10).for_each(|_| pace.take(100));
+        let lengths = [6_400, 6_401, 16_001, 819_201].map(|gap| pace.gauge().compare(gap));
+        assert_eq!(lengths, [Gap::Short, Gap::Slow, Gap::Waiting, Gap::Pause]);
+        (0..64).for_each(|_| pace.take(6_401));
+        assert_eq!(pace.gauge().compare(6_401), Gap::Short, "the program has another rhythm now");
+    }
+}
