@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Measures the acts with scripts/turns.py and checks clients/*.toml against the result.
+"""Measures the acts with scripts/turns.py and checks clients/*.toml, or clients/mysql/*.toml, against the result.
 
     clients/measure.py                       every driver on PostgreSQL 15
     clients/measure.py --version 18          the drivers with `pg18 = true`
     clients/measure.py --driver pgx --act txn_1 --print
+    clients/measure.py --mysql mariadb       the drivers of MySQL, on MariaDB
+    clients/measure.py --mysql mysql-5.6     those with `mysql56 = true`
 
 The exit code is 1 when an act fails or a number differs. `--print` writes what was
 measured in the form of the TOML tables instead of comparing.
@@ -27,9 +29,11 @@ CLIENTS = Path(__file__).resolve().parent
 REPOSITORY = CLIENTS.parent
 sys.path.insert(0, str(REPOSITORY / "scripts"))
 
+from mysqlserver import KINDS, MysqlServer  # noqa: E402
+from mysqlturns import ADDRESS, MysqlSession, MysqlTurns  # noqa: E402
 from patterns import BEGIN, Work, facts_of, template  # noqa: E402
 from pgserver import PgServer  # noqa: E402
-from turns import Relay, Trip, messages_of, run_counted  # noqa: E402
+from turns import Relay, Trip, Turns, messages_of, run_counted  # noqa: E402
 
 END = re.compile(r"\s*(COMMIT|ROLLBACK|END)\b(?!.*\bTO\b)", re.I)
 FETCH = re.compile(r"\s*FETCH\b", re.I)
@@ -54,10 +58,10 @@ class Session:
         self.statements: dict[bytes, str] = {}
         self.portals: dict[bytes, Portal] = {}
 
-    def read(self, request: bytes, trip: int) -> tuple[list[str], list[str], set[int]]:
+    def read(self, trip: Trip, number: int) -> tuple[list[str], list[str], set[int]]:
         """Statements executed, statements prepared, and the trips known to fetch by portions."""
         executed, prepared, fetches = [], [], set()
-        for tag, text, body in messages_of(request):
+        for tag, text, body in messages_of(trip.request):
             names = body.split(b"\0")
             if tag == "Q":
                 executed.append(text)
@@ -68,17 +72,36 @@ class Session:
                 self.portals[names[0]] = Portal(self.statements.get(names[1], ""))
             elif tag == "E" and (portal := self.portals.get(names[0])):
                 executed.append(portal.statement)
-                portal.trips.append(trip)
+                portal.trips.append(number)
                 if len(portal.trips) > 1:  # it was suspended, so the first was a portion too
                     fetches |= set(portal.trips)
         if any(map(FETCH.match, executed)):
-            fetches.add(trip)
+            fetches.add(number)
         return executed, prepared, fetches
 
+    def called(self, trip: Trip) -> list[int]:
+        """Numbers of the functions that a trip's FunctionCalls name."""
+        calls = [body for tag, _, body in messages_of(trip.request) if tag == "F"]
+        return [int.from_bytes(body[:4], "big") for body in calls]
 
-def facts(trips: list[Trip], code: str | None) -> dict[str, int]:
+
+@dataclasses.dataclass
+class Family:
+    """What databases of one protocol have in common."""
+
+    tables: Path = CLIENTS
+    names: tuple[str, str] = ("PGHOST", "PGPORT")
+    turns: type[Turns] = Turns
+    session: type[Session | MysqlSession] = Session
+
+
+POSTGRES = Family()
+MYSQL = Family(CLIENTS / "mysql", ADDRESS, MysqlTurns, MysqlSession)
+
+
+def facts(trips: list[Trip], code: str | None, family: Family = POSTGRES) -> dict[str, int]:
     """What the work of an act consists of; clients/findings.toml explains the names."""
-    sessions: dict[int, Session] = collections.defaultdict(Session)
+    sessions: dict[int, Session | MysqlSession] = collections.defaultdict(family.session)
     executions: collections.Counter[str] = collections.Counter()
     templates_by_trip: list[set[str]] = []
     works: list[Work] = []
@@ -87,8 +110,9 @@ def facts(trips: list[Trip], code: str | None) -> dict[str, int]:
     for number, trip in enumerate(trips):
         if not trip.is_work:
             continue
-        executed, prepared, fetches = sessions[trip.connection].read(trip.request, number)
-        works.append(Work(trip.connection, executed, called_functions(trip.request)))
+        session = sessions[trip.connection]
+        executed, prepared, fetches = session.read(trip, number)
+        works.append(Work(trip.connection, executed, session.called(trip)))
         fetch_trips |= fetches
         found["statements"] += len(executed)
         found["begin_trips"] += bool(executed) and all(map(BEGIN.match, executed))
@@ -106,12 +130,6 @@ def facts(trips: list[Trip], code: str | None) -> dict[str, int]:
     if code == "OT009":
         return {name: found[name] for name in ("statements", "loop", "loop_trips")}
     return found
-
-
-def called_functions(request: bytes) -> list[int]:
-    """Numbers of the functions that a trip's FunctionCalls name."""
-    calls = [body for tag, _, body in messages_of(request) if tag == "F"]
-    return [int.from_bytes(body[:4], "big") for body in calls]
 
 
 def is_work_statement(text: str) -> bool:
@@ -156,14 +174,17 @@ def chatter_avoidable(found: dict[str, int]) -> int:
     return found["ping_trips"] + found["setting_trips"] + looked_up_again
 
 
-def measure(command: list[str], act: str, env: dict[str, str], is_finding: bool) -> dict[str, int]:
-    code, relay = asyncio.run(run_counted([*command, act], env))
+def measure(
+    command: list[str], act: str, env: dict[str, str], is_finding: bool, family: Family = POSTGRES
+) -> dict[str, int]:
+    run = run_counted([*command, act], env, turns=family.turns, names=family.names)
+    code, relay = asyncio.run(run)
     if code != 0:
         raise RuntimeError(f"{act} ended with exit code {code}")
-    return measured(relay, act, is_finding)
+    return measured(relay, act, is_finding, family)
 
 
-def measured(relay: Relay, act: str, is_finding: bool) -> dict[str, int]:
+def measured(relay: Relay, act: str, is_finding: bool, family: Family = POSTGRES) -> dict[str, int]:
     count = relay.count
     found = {
         "connections": count.connections,
@@ -172,7 +193,7 @@ def measured(relay: Relay, act: str, is_finding: bool) -> dict[str, int]:
         "work": count.work,
     }
     if is_finding:
-        found |= facts(relay.trips, code_of(act))
+        found |= facts(relay.trips, code_of(act), family)
         saved = avoidable(act, found)
         if saved is not None:
             found["avoidable"] = saved
@@ -185,13 +206,14 @@ def acts_of(command: list[str]) -> list[str]:
 
 
 def is_finding_act(driver: str, act: str) -> bool:
-    return driver == "traps" or act.startswith(("bad_", "fixed_"))
+    return driver == "traps" or act.startswith(("bad_", "fixed_", "trap_"))
 
 
 class Check:
     """Compares or prints one act after the other."""
 
-    def __init__(self, expected: dict, findings: dict, only_print: bool) -> None:
+    def __init__(self, expected: dict, findings: dict, only_print: bool, family: Family) -> None:
+        self.family = family
         self.expected = expected
         self.findings = findings
         self.only_print = only_print
@@ -204,7 +226,7 @@ class Check:
         wanted = table.get(act, {})
         self.count += 1
         try:
-            found = measure(command, act, env, is_finding)
+            found = measure(command, act, env, is_finding, self.family)
         except RuntimeError as error:
             self.problem(f"{driver} {error}")
             return
@@ -238,22 +260,28 @@ def missing(expected: dict, findings: dict) -> list[str]:
 def main() -> int:
     parser = argparse.ArgumentParser(description="Check clients/*.toml with an own counter.")
     parser.add_argument("--version", default="15")
+    parser.add_argument("--mysql", choices=KINDS, help="the drivers of MySQL, on this server")
     parser.add_argument("--driver", action="append")
     parser.add_argument("--act", action="append")
     parser.add_argument("--print", action="store_true", dest="only_print")
     args = parser.parse_args()
-    expected = tomllib.loads((CLIENTS / "expected.toml").read_text())
-    findings = tomllib.loads((CLIENTS / "findings.toml").read_text())
+    family = MYSQL if args.mysql else POSTGRES
+    expected = tomllib.loads((family.tables / "expected.toml").read_text())
+    findings = tomllib.loads((family.tables / "findings.toml").read_text())
     os.chdir(REPOSITORY)
-    check = Check(expected, findings, args.only_print)
+    check = Check(expected, findings, args.only_print, family)
     for problem in missing(expected, findings):
         check.problem(problem)
-    with PgServer(args.version, load=[CLIENTS / "schema.sql"]) as address:
+    schema = [family.tables / "schema.sql"]
+    server = MysqlServer(args.mysql, load=schema) if args.mysql else PgServer(args.version, load=schema)
+    with server as address:
         env = dict(os.environ) | address.env()
         for driver, entry in expected.items():
             if args.driver and driver not in args.driver:
                 continue
             if args.version != "15" and not entry.get("pg18"):
+                continue
+            if args.mysql == "mysql-5.6" and not entry.get("mysql56"):
                 continue
             if args.only_print:
                 print(f"\n[{driver}]", flush=True)

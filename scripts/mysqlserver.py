@@ -78,12 +78,23 @@ class Address:
     database: str
     pid: int
 
+    def env(self) -> dict[str, str]:
+        """The variables that programs find it by."""
+        return {
+            "MYSQL_HOST": self.host,
+            "MYSQL_TCP_PORT": str(self.port),
+            "MYSQL_USER": self.user,
+            "MYSQL_PWD": self.password,
+            "MYSQL_DATABASE": self.database,
+        }
+
 
 class MysqlServer:
     """One server in a directory of its own, from `__enter__` to `__exit__`."""
 
-    def __init__(self, kind: str, options: list[str] | None = None) -> None:
+    def __init__(self, kind: str, options: list[str] | None = None, load: list[Path] | None = None) -> None:
         self.kind = kind
+        self.files = load or []
         self.options = OPTIONS + (options or [])
         self.process: subprocess.Popen[bytes] | None = None
 
@@ -96,7 +107,9 @@ class MysqlServer:
             init = self.root / "init.sql"
             init.write_text("".join(f"{statement};\n" for statement in INIT))
             self.give(self.root)
-            return self.start()
+            address = self.start()
+            self.load(address)
+            return address
         except BaseException:
             self.stop()
             raise
@@ -162,6 +175,12 @@ class MysqlServer:
             if "in use" not in self.log_text():
                 break
         raise ServerError(f"{self.kind} did not start:\n{self.log_text()}")
+
+    def load(self, address: Address) -> None:
+        """Runs files of statements, by a driver, since Debian's server comes without a client."""
+        for file in self.files:
+            command = [REPOSITORY / ".venv/bin/python", REPOSITORY / "clients/mysql/load.py", file]
+            subprocess.run(command, env=os.environ | address.env(), check=True)
 
     def try_start(self, port: int) -> bool:
         """False when the server ended by itself, as it does when the port was taken."""

@@ -26,6 +26,7 @@ import sys
 
 READY_IDLE = b"Z\x00\x00\x00\x05I"
 HELD_BYTES_MAX = 1 << 20
+REPLY_BYTES = 64
 SETTLE_MS = 20.0
 CLOSE_SECONDS_MAX = 5.0
 
@@ -47,12 +48,22 @@ class Trip:
     connection: int
     is_work: bool
     request: bytes
+    # Of its answer, as much as tells a prepared statement's number.
+    reply: bytes = b""
 
 
 class Relay:
-    """An asyncio server on 127.0.0.1 in front of one PostgreSQL address."""
+    """An asyncio server on 127.0.0.1 in front of one database's address."""
 
-    def __init__(self, host: str, port: int, settle_ms: float = SETTLE_MS, show: bool = False):
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        settle_ms: float = SETTLE_MS,
+        show: bool = False,
+        turns: type[Turns] | None = None,
+    ):
+        self.turns = turns or Turns
         self.upstream = (host, port)
         self.settle = settle_ms / 1000
         self.show = show
@@ -79,7 +90,7 @@ class Relay:
         try:
             server_in, server_out = await asyncio.open_connection(*self.upstream)
             self.count.connections += 1
-            turns = Turns(self, client_out, self.count.connections)
+            turns = self.turns(self, client_out, self.count.connections)
             requests = asyncio.create_task(turns.forward_requests(client_in, server_out))
             replies = asyncio.create_task(turns.hold_replies(server_in))
             await asyncio.wait([requests, replies], return_when=asyncio.FIRST_COMPLETED)
@@ -132,20 +143,28 @@ class Turns:
         loop = asyncio.get_running_loop()
         self.timer = loop.call_later(self.relay.settle, self.release)
 
+    def is_greeted(self) -> bool:
+        """Whether the client waited for what the server says unasked: PostgreSQL says nothing."""
+        return False
+
+    def opens(self) -> bool:
+        """Whether the session can be used from here on."""
+        return READY_IDLE in self.held
+
     def release(self) -> None:
         if not self.held:
             return
-        if self.asked:
+        if self.asked or self.is_greeted():
             if self.is_connected:
                 self.relay.count.work += 1
             else:
                 self.relay.count.connect += 1
-            trip = Trip(self.number, self.is_connected, bytes(self.asked))
+            trip = Trip(self.number, self.is_connected, bytes(self.asked), bytes(self.held[:REPLY_BYTES]))
             self.relay.trips.append(trip)
             if self.relay.show:
                 print_trip(trip)
             self.asked.clear()
-        if not self.is_connected and READY_IDLE in self.held:
+        if not self.is_connected and self.opens():
             self.is_connected = True
             self.relay.count.sessions += 1
         self.client_out.write(bytes(self.held))
@@ -171,12 +190,17 @@ def messages_of(data: bytes) -> list[tuple[str, str, bytes]]:
 
 
 async def run_counted(
-    command: list[str], env: dict[str, str], settle_ms: float = SETTLE_MS, show: bool = False
+    command: list[str],
+    env: dict[str, str],
+    settle_ms: float = SETTLE_MS,
+    show: bool = False,
+    turns: type[Turns] | None = None,
+    names: tuple[str, str] = ("PGHOST", "PGPORT"),
 ) -> tuple[int, Relay]:
-    """Runs the command behind a relay to env's PGHOST and PGPORT: its exit code and the relay."""
-    relay = Relay(env.get("PGHOST", "127.0.0.1"), int(env.get("PGPORT", "5432")), settle_ms, show)
-    port = await relay.listen()
-    redirected = env | {"PGHOST": "127.0.0.1", "PGPORT": str(port)}
+    """Runs the command behind a relay to the address that env has under these names: its exit code and the relay."""
+    host, port = names
+    relay = Relay(env.get(host, "127.0.0.1"), int(env.get(port, "5432")), settle_ms, show, turns)
+    redirected = env | {host: "127.0.0.1", port: str(await relay.listen())}
     try:
         process = await asyncio.create_subprocess_exec(*command, env=redirected)
         code = await process.wait()
