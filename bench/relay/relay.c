@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 static int peer[4096];
+static int has_ended[4096];
 
 static struct sockaddr_in loopback(int port)
 {
@@ -64,6 +65,7 @@ int main(int count, char **arguments)
                 no_delay(server);
                 peer[client] = server;
                 peer[server] = client;
+                has_ended[client] = has_ended[server] = 0;
                 watch(epoll, client);
                 watch(epoll, server);
                 continue;
@@ -71,8 +73,14 @@ int main(int count, char **arguments)
             ssize_t length = recv(fd, buffer, sizeof buffer, 0);
             if (length > 0) {
                 send(peer[fd], buffer, length, MSG_NOSIGNAL);
-            } else {
-                shutdown(peer[fd], SHUT_WR);
+                continue;
+            }
+            /* Both are closed together: a number that is free is another connection's. */
+            has_ended[fd] = 1;
+            shutdown(peer[fd], SHUT_WR);
+            epoll_ctl(epoll, EPOLL_CTL_DEL, fd, 0);
+            if (has_ended[peer[fd]]) {
+                close(peer[fd]);
                 close(fd);
             }
         }

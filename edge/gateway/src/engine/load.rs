@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Share of a core, in thousandths, from which on a worker is busy. In tests all always are.
-const BUSY: u64 = if cfg!(test) { 0 } else { 700 };
+/// Share of a core, in thousandths, from which on a worker is busy.
+const BUSY: u64 = 700;
 /// Share up to which one has room for another's connections.
 const FREE: u64 = if cfg!(test) { 1000 } else { 350 };
 /// What was measured longer ago than this is not so any more.
@@ -44,7 +44,7 @@ impl Load {
 
     /// For comparing workers: what they have to do, then whom they serve.
     pub(super) fn at(&self, now: Instant) -> (bool, usize) {
-        (self.share(now) >= BUSY, self.connections.load(Ordering::Relaxed))
+        (is_busy(self.share(now)), self.connections.load(Ordering::Relaxed))
     }
 
     /// Whether it has room for connections of a busy one.
@@ -75,8 +75,13 @@ impl Meter {
         let share = (cpu.saturating_sub(self.cpu).as_micros() * 1000 / wall).min(1000) as u64;
         (self.measured_at, self.cpu) = (now, cpu);
         load.measured.store((load.millis(now) << SHARE_BITS) | share, Ordering::Relaxed);
-        share >= BUSY
+        is_busy(share)
     }
+}
+
+/// In tests all workers always are.
+fn is_busy(share: u64) -> bool {
+    cfg!(test) || share >= BUSY
 }
 
 /// What this thread has used.
