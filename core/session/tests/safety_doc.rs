@@ -5,32 +5,29 @@ use std::path::Path;
 
 use onetrip_session::Rule;
 
-const MARKS: (&str, &str) = (
-    "<!-- rules: made by `UPDATE_DOCS=1 cargo test -p onetrip-session --test safety_doc` -->\n",
-    "<!-- end of rules -->",
-);
+/// The rows of the table behind a heading.
+fn rows<'a>(text: &'a str, heading: &str) -> Vec<&'a str> {
+    let (_, behind) = text.split_once(heading).expect("it has the heading");
+    let rows = behind.lines().skip_while(|line| !line.starts_with("|---")).skip(1);
+    rows.take_while(|line| line.starts_with('|')).collect()
+}
 
-fn table() -> String {
-    let mut table = String::from("\n| rule | what it says | test |\n|---|---|---|\n");
-    for rule in Rule::ALL {
-        table.push_str(&format!("| {} | {} | `{}` |\n", rule.name(), rule.text(), rule.test()));
-    }
-    table.push('\n');
-    table
+fn document() -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/safety.md");
+    fs::read_to_string(path).expect("the document is there")
 }
 
 #[test]
-fn the_table_of_rules_is_the_codes() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/safety.md");
-    let text = fs::read_to_string(&path).expect("the document is there");
-    let (before, rest) = text.split_once(MARKS.0).expect("the first mark is there");
-    let (shown, after) = rest.split_once(MARKS.1).expect("the second mark is there");
-    if std::env::var_os("UPDATE_DOCS").is_some() {
-        let text = [before, MARKS.0, &table(), MARKS.1, after].concat();
-        fs::write(&path, text).expect("the document can be written");
-    } else {
-        assert_eq!(shown, table(), "run the command in the document's mark");
-    }
+fn each_rule_of_the_code_has_its_row_in_order() {
+    let text = document();
+    let shown = rows(&text, "## The rules\n").into_iter().map(|row| {
+        let columns: Vec<&str> = row.trim_matches('|').split(" | ").map(str::trim).collect();
+        let [name, says, test] = columns[..] else { panic!("three columns: {row}") };
+        assert!(says.len() > 40 && says.ends_with('.'), "{name} says what it requires, in sentences");
+        (name.to_owned(), test.to_owned())
+    });
+    let of_code = Rule::ALL.map(|rule| (rule.name().to_owned(), format!("`{}`", rule.test())));
+    assert_eq!(shown.collect::<Vec<_>>(), of_code);
 }
 
 /// All sources below a folder, as one text.
@@ -48,10 +45,8 @@ fn sources(folder: &Path, out: &mut String) {
 #[test]
 fn every_hole_names_a_test_that_is_there() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let text = fs::read_to_string(root.join("docs/safety.md")).expect("the document is there");
-    let (_, holes) = text.split_once("## The holes that were found").expect("it has the list");
-    let rows = holes.lines().skip_while(|line| !line.starts_with("|---")).skip(1);
-    let rows: Vec<&str> = rows.take_while(|line| line.starts_with('|')).collect();
+    let text = document();
+    let rows = rows(&text, "## The holes that were found");
     let mut tests = String::new();
     for folder in ["core/session", "core/sql/tests", "edge/gateway/tests"] {
         sources(&root.join(folder), &mut tests);

@@ -7,7 +7,6 @@ use crate::steps::Spec;
 /// The packages and which of their tests write documents when `UPDATE_DOCS` is set.
 const WRITERS: &[(&str, &str)] = &[
     ("onetrip-ledger", "--test pages"),
-    ("onetrip-session", "--test safety_doc"),
     ("onetrip-export", "--test rows_doc"),
     ("onetrip-report", "--lib json::schema"),
     ("onetrip", "--test commands_doc"),
