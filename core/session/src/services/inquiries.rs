@@ -16,9 +16,9 @@ use std::time::Duration;
 
 use onetrip_ledger::Moment;
 use onetrip_sql::purity::{self, Lookup, SessionQuestion, Survey};
-use onetrip_wire::pg::{DataRow, Values, backend, frame, frontend};
+use onetrip_wire::pg::{DataRow, StatementOrPortal, Values, backend, frame, frontend};
 
-use super::own::{NO_LIMIT, put_closes, put_own, put_own_statement};
+use super::own::{NO_LIMIT, put_close, put_own, put_own_statement};
 use super::said::Said;
 use crate::facts::{ActsAsked, Facts, Stamp};
 use crate::own_names::OwnNames;
@@ -214,7 +214,8 @@ impl Inquiries {
         for text in &ends {
             put(core, FRAME, text, None);
         }
-        put_closes(core, own_names, inquiry_due(slot, FRAME, Expect::Close));
+        let portal = StatementOrPortal::Portal(own_names.name());
+        put_close(core, inquiry_due(slot, FRAME, Expect::Close), portal);
         put_inquiry_sync(core, slot);
     }
 

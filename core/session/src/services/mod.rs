@@ -16,7 +16,7 @@ mod unseen;
 pub(crate) use self::arrived::Arrived;
 pub(crate) use self::flights::Flights;
 pub(crate) use self::inquiries::Inquiries;
-pub(crate) use self::own::{NO_LIMIT, put_answer, put_own_statement, read_only_text};
+pub(crate) use self::own::{NO_LIMIT, put_answer, put_close, put_own_statement, read_only_text};
 pub use self::raised::Endless;
 pub(crate) use self::raised::Raised;
 pub(crate) use self::said::{Own, Said};

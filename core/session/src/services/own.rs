@@ -18,30 +18,30 @@ pub(crate) const NO_LIMIT: &str = "SET LOCAL statement_timeout TO 0";
 pub(crate) fn put_own_statement(core: &mut Core, own_names: &OwnNames, taker: impl Into<Taker>, text: &[u8]) {
     let due = Due::own(taker, Expect::Execute);
     put_own(core, own_names, due, text, Values::default());
-    put_closes(core, own_names, due);
+    put_close(core, due, StatementOrPortal::Portal(own_names.name()));
 }
 
-/// The same, with parameters as text and without the Closes behind it. Each message is owed a reply as `due` says, of its
-/// own kind.
+/// The same, with parameters as text, and leaves its portal. Each message is owed a reply as `due` says, of its own kind.
 pub(crate) fn put_own(core: &mut Core, own_names: &OwnNames, due: Due, text: &[u8], parameters: Values<'_>) {
+    let name = own_names.name();
+    let (statement, portal) = (StatementOrPortal::Statement(name), StatementOrPortal::Portal(name));
     // An error may have left them, and a Parse or Bind that fails for that would end the program's transaction.
-    put_closes(core, own_names, due);
-    let (name, out) = (own_names.name(), core.server_outbox());
-    Parse::untyped(name, text).encode(out);
-    Bind { parameters, ..Bind::without_parameters(name, name) }.encode(out);
-    Execute { portal: name, row_limit: None }.encode(out);
-    for expect in [Expect::Parse, Expect::Bind, Expect::Execute] {
-        core.owe_own(Due { expect, ..due });
-    }
+    put_close(core, due, portal);
+    put_close(core, due, statement);
+    Parse::untyped(name, text).encode(core.server_outbox());
+    core.owe_own(Due { expect: Expect::Parse, ..due });
+    Bind { parameters, ..Bind::without_parameters(name, name) }.encode(core.server_outbox());
+    core.owe_own(Due { expect: Expect::Bind, ..due });
+    // Now: what is behind an Execute that fails is skipped, and the program would find the statement among its own.
+    put_close(core, due, statement);
+    Execute { portal: name, row_limit: None }.encode(core.server_outbox());
+    core.owe_own(Due { expect: Expect::Execute, ..due });
 }
 
-/// Closes the session's own portal and statement, whether they are there or not.
-pub(crate) fn put_closes(core: &mut Core, own_names: &OwnNames, due: Due) {
-    let name = own_names.name();
-    for object in [StatementOrPortal::Portal(name), StatementOrPortal::Statement(name)] {
-        object.encode(frontend::CLOSE, core.server_outbox());
-        core.owe_own(Due { expect: Expect::Close, ..due });
-    }
+/// Closes an object of the session's own, whether it is there or not.
+pub(crate) fn put_close(core: &mut Core, due: Due, object: StatementOrPortal<'_>) {
+    object.encode(frontend::CLOSE, core.server_outbox());
+    core.owe_own(Due { expect: Expect::Close, ..due });
 }
 
 /// What `read` makes of the text of the statement, or of the simple query, that a unit runs and does nothing else:

@@ -235,6 +235,8 @@ fn rows_that_execute_has_read_of_a_cursor_of_sql_count() {
 const LO_OPEN: u32 = 952;
 const LOREAD: u32 = 954;
 const OBJECT: u32 = 990_001;
+const OBJECTS: &str = "SELECT lo_from_bytea(990001, convert_to(string_agg(lpad(g::text, 5, '0'), '' ORDER BY g), \
+    'UTF8')) FROM generate_series(1, 2000) AS g";
 const INV_READ: u32 = 0x40000;
 
 fn open_object() -> Vec<u8> {
@@ -285,8 +287,7 @@ fn fetches_between(query: &str) -> impl Fn(&Stage) + Sync + use<> {
 fn a_fetch_that_moves_a_descriptor_moves_it() {
     Hole {
         name: "descriptors",
-        setup: "SELECT lo_from_bytea(990001, convert_to(string_agg(lpad(g::text, 5, '0'), '' ORDER BY g), 'UTF8')) \
-                FROM generate_series(1, 2000) AS g",
+        setup: OBJECTS,
         programs: &[
             ("reads", &fetches_between("SELECT loread(0, 25) FROM generate_series(1, 5)")),
             ("moves", &fetches_between("SELECT lo_lseek(0, 500, 0) FROM generate_series(1, 5)")),
@@ -295,4 +296,28 @@ fn a_fetch_that_moves_a_descriptor_moves_it() {
         ],
     }
     .assert_shut();
+}
+
+/// lo_lseek64, by its number.
+const LO_LSEEK64: u32 = 3170;
+
+/// The program looks for an object's bytes before the first one: the transaction fails while the gateway's own statements
+/// are on their way. Then it lists its statements.
+fn fails_ahead_of_a_flight(stage: &Stage) {
+    let beyond =
+        call_binary(LO_LSEEK64, &[&0_u32.to_be_bytes(), &(-20_000_i64).to_be_bytes(), &2_u32.to_be_bytes()]);
+    let mut program = stage.session("program");
+    reads_object_ahead(&mut program);
+    for _ in 0..3 {
+        program.says("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY");
+        program.exchange("lo_open", &open_object());
+        program.exchange("lo_lseek64", &beyond);
+        program.says_all(&["ROLLBACK", "SELECT name, statement FROM pg_prepared_statements"]);
+    }
+}
+
+#[test]
+fn no_statement_of_the_gateways_is_left_where_a_transaction_fails() {
+    Hole { name: "left_statements", setup: OBJECTS, programs: &[("an object", &fails_ahead_of_a_flight)] }
+        .assert_shut();
 }

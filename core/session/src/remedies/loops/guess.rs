@@ -10,7 +10,8 @@ use super::request::{Way, encoded_values};
 use crate::remedies::proposes::Proposes;
 use crate::remedies::remedy::{Cx, Need};
 use crate::reply_queue::{Due, Expect, Taker};
-use crate::services::flights::{name_of_example, put_close, put_parse, put_sync};
+use crate::services::flights::{name_of_example, put_parse, put_sync};
+use crate::services::put_close;
 use crate::session::core::Core;
 
 impl Proposes for Loops {
@@ -31,7 +32,7 @@ impl Proposes for Loops {
                 let text = way.text_of(guess).unwrap_or_default();
                 put_parse(cx.core, part, portal, &text, &[]);
                 put_run(cx.core, part, (portal, portal), (&[], &[0, 0], &[]), true);
-                put_close(cx.core, part, StatementOrPortal::Statement(portal));
+                put_close(cx.core, Due::own(part, Expect::Close), StatementOrPortal::Statement(portal));
             }
             Way::Extended { text, types, parameter_codes, result_codes, describes, prepared: own } => {
                 let statement = match own {
@@ -60,7 +61,7 @@ fn put_run(
     describes: bool,
 ) {
     let (parameter_codes, values, result_codes) = given;
-    put_close(core, part, StatementOrPortal::Portal(portal));
+    put_close(core, Due::own(part, Expect::Close), StatementOrPortal::Portal(portal));
     Bind {
         portal,
         statement,
@@ -76,5 +77,5 @@ fn put_run(
     }
     Execute { portal, row_limit: None }.encode(core.server_outbox());
     core.owe_own(Due::own(part, Expect::Execute));
-    put_close(core, part, StatementOrPortal::Portal(portal));
+    put_close(core, Due::own(part, Expect::Close), StatementOrPortal::Portal(portal));
 }

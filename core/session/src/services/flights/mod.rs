@@ -27,7 +27,7 @@ use onetrip_wire::pg::{Format, RowDescription, backend};
 use self::examples::Examples;
 pub(crate) use self::examples::{Example, Request};
 use self::shield::InFlight;
-pub(crate) use self::shield::{Ended, name_of_example, put_close, put_parse, put_sync};
+pub(crate) use self::shield::{Ended, name_of_example, put_parse, put_sync};
 use super::Said;
 use crate::config::SessionConfig;
 use crate::events::Event;

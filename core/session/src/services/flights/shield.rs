@@ -19,7 +19,7 @@ use super::{Flights, feed_row};
 use crate::own_names::OwnNames;
 use crate::reply_queue::{Due, Expect, Service, Taker};
 use crate::rules::Rule;
-use crate::services::{NO_LIMIT, Said, put_own_statement};
+use crate::services::{NO_LIMIT, Said, put_close, put_own_statement};
 use crate::session::core::Core;
 use crate::slots::{Slot, Slots};
 
@@ -137,14 +137,9 @@ pub(crate) fn name_of_example(own_names: &OwnNames, example: u32) -> Vec<u8> {
 /// Prepares a statement. An error may have left one of this name, and a Parse that fails for that would end the program's
 /// transaction.
 pub(crate) fn put_parse(core: &mut Core, part: Taker, statement: &[u8], text: &[u8], types: &[u8]) {
-    put_close(core, part, StatementOrPortal::Statement(statement));
+    put_close(core, Due::own(part, Expect::Close), StatementOrPortal::Statement(statement));
     Parse::typed(statement, text, types).encode(core.server_outbox());
     core.owe_own(Due::own(part, Expect::Parse));
-}
-
-pub(crate) fn put_close(core: &mut Core, part: Taker, object: StatementOrPortal<'_>) {
-    object.encode(frontend::CLOSE, core.server_outbox());
-    core.owe_own(Due::own(part, Expect::Close));
 }
 
 /// Ends a part.
@@ -179,7 +174,7 @@ impl Flights {
         put_own_statement(core, own_names, tail, &[b"RELEASE SAVEPOINT ", savepoint].concat());
         for example in self.in_flight.prepared.drain(..) {
             let name = name_of_example(own_names, example);
-            put_close(core, tail, StatementOrPortal::Statement(&name));
+            put_close(core, Due::own(tail, Expect::Close), StatementOrPortal::Statement(&name));
         }
         put_sync(core, tail);
         self.in_flight.sent += 1;
