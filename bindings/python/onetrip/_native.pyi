@@ -131,6 +131,7 @@ class CopyRows:
         types: Sequence[str | int],
         texts: dict[int, Any],
         binaries: dict[int, Any],
+        setting: Callable[[str], str | None],
         encoding: str | None = None,
     ) -> CopyRows: ...
     def row(self, piece: bytes) -> tuple[Any, ...] | None: ...
