@@ -1,5 +1,5 @@
-"""The settings, the data and the requests of the application whose round trips `scripts/django-apps` counts. The
-application itself is a checkout that nobody has changed."""
+"""The settings, the data and the requests of the applications whose round trips `scripts/django-apps` counts. The
+applications themselves are checkouts that nobody has changed."""
 
 from __future__ import annotations
 
@@ -8,12 +8,22 @@ import os
 import sys
 from typing import Any
 
-ENGINE = os.environ["ENGINE"]
+ENGINE, SCRATCH = os.environ["ENGINE"], os.environ["SCRATCH"]
 
-os.environ |= {"DEBUG": "False", "SECRET_KEY": "counted", "DB": "postgres"}
-from hc.settings import *  # noqa: E402, F403
+if os.environ["APP"] == "healthchecks":
+    os.environ |= {"DEBUG": "False", "SECRET_KEY": "counted", "DB": "postgres"}
+    from hc.settings import *  # noqa: F403
 
-COMPRESS_ENABLED = False
+    COMPRESS_ENABLED = False
+else:
+    os.environ |= {"SECRET_KEY": "counted"}
+    from bakerydemo.settings.base import *  # noqa: F403
+
+    MEDIA_ROOT = os.path.join(SCRATCH, "media")
+    TEMPLATES[0]["DIRS"] = [os.path.join(PROJECT_DIR, "templates")]  # noqa: F405
+    SECRET_KEY = "counted"
+    WAGTAILADMIN_BASE_URL = "http://testserver"
+
 DEBUG = False
 ALLOWED_HOSTS = ["*"]
 STORAGES = {
@@ -63,6 +73,14 @@ def prepare() -> None:
     from django.core.management import call_command
 
     call_command("migrate", verbosity=0)
+    if os.environ["APP"] == "bakerydemo":
+        call_command("load_initial_data", verbosity=0)
+        from django.contrib.auth.models import User
+
+        admin = User.objects.get(username="admin")
+        admin.set_password("password")
+        admin.save()
+        return
     from django.contrib.auth.models import User
     from hc.accounts.models import Profile, Project
     from hc.api.models import Channel, Check
@@ -115,6 +133,34 @@ def healthchecks(counting: Counting) -> None:
     counting.post("/accounts/logout/", "/accounts/logout/")
 
 
+def bakerydemo(counting: Counting) -> None:
+    """What a visitor and an editor of Wagtail's demo do."""
+    from wagtail.models import Page
+
+    bread = Page.objects.get(slug="bread-circuses")
+    blog = Page.objects.get(slug="blog")
+    counting.get("/", "/")
+    counting.get("/breads/", "/breads/")
+    counting.get("/breads/anpan/", "/breads/anpan/")
+    counting.get("/blog/", "/blog/")
+    counting.get("/blog/bread-circuses/", "/blog/bread-circuses/")
+    counting.get("/search/?q=bread", "/search/?q=bread")
+    counting.get("/api/v2/pages/", "/api/v2/pages/")
+    counting.post("/admin/login/", "/admin/login/", {"username": "admin", "password": "password"})
+    counting.get("/admin/", "/admin/")
+    counting.get(f"/admin/pages/{blog.id}/", "/admin/pages/…/")
+    counting.get(f"/admin/pages/{bread.id}/edit/", "/admin/pages/…/edit/")
+    copied = {
+        "new_title": "A copy", "new_slug": "a-copy", "new_parent_page": str(blog.id), "publish_copies": "on", "alias": "",
+    }  # fmt: skip
+    counting.post(f"/admin/pages/{bread.id}/copy/", "/admin/pages/…/copy/", copied)
+    copy = Page.objects.get(slug="a-copy")
+    counting.get("/blog/a-copy/", "/blog/a-copy/")
+    counting.post(f"/admin/pages/{copy.id}/unpublish/", "/admin/pages/…/unpublish/")
+    counting.post(f"/admin/pages/{copy.id}/delete/", "/admin/pages/…/delete/")
+    counting.post("/admin/logout/", "/admin/logout/")
+
+
 def main() -> None:
     import django
 
@@ -125,7 +171,7 @@ def main() -> None:
         from django.db import connection
 
         connection.ensure_connection()
-        healthchecks(Counting())
+        {"healthchecks": healthchecks, "bakerydemo": bakerydemo}[os.environ["APP"]](Counting())
     with open(os.environ["COUNTED"], "w") as counted:
         json.dump(COUNTED, counted)
 

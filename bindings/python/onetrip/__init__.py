@@ -12,6 +12,7 @@ from onetrip import _native, errors, rows, sql
 
 _native.set_errors(errors.from_native)
 
+from onetrip._capabilities import Capabilities  # noqa: E402
 from onetrip.adapt import Json, Jsonb, adapters, register_dumper, register_loader  # noqa: E402
 from onetrip.connection import Connection, connect  # noqa: E402
 from onetrip.connection_pool import (  # noqa: E402
@@ -69,6 +70,7 @@ from onetrip.aio import (  # noqa: E402 # isort: skip (it needs all of the above
     AsyncConnectionPool,
     AsyncCursor,
     AsyncNullConnectionPool,
+    AsyncPipeline,
     AsyncRawCursor,
     AsyncRawServerCursor,
     AsyncServerCursor,
@@ -82,8 +84,8 @@ __version__ = _native.VERSION
 
 __all__ = [
     "adapters", "apilevel", "AsyncClientCursor", "AsyncConnection", "AsyncConnectionPool", "AsyncCursor",
-    "AsyncNullConnectionPool", "AsyncRawCursor",
-    "AsyncRawServerCursor", "AsyncServerCursor", "AsyncTransaction", "BINARY", "Binary", "ClientCursor", "Column",
+    "AsyncNullConnectionPool", "AsyncPipeline", "AsyncRawCursor",
+    "AsyncRawServerCursor", "AsyncServerCursor", "AsyncTransaction", "BINARY", "Binary", "Capabilities", "ClientCursor", "Column",
     "connect", "Connection", "ConnectionPool", "Copy", "Cursor", "DatabaseError", "DataError", "Date", "DateFromTicks",
     "DATETIME", "Error", "errors", "IntegrityError", "InterfaceError", "InternalError", "IsolationLevel", "Json",
     "Jsonb", "LobColumn", "LobReader", "LobWriter", "Notify", "NotSupportedError", "NullConnectionPool", "NUMBER", "Operation",

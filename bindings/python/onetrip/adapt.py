@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 loaded = _native.loaded
 
 
+# What holds bytes.
+Buffer = bytes | bytearray | memoryview
 LoadFunction = Callable[[str], Any]
 Dumped = tuple[int, "str | bytes"]
 DumpFunction = Callable[[Any], Dumped]

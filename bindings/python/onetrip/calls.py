@@ -62,20 +62,20 @@ class Calls(BaseConnection):
         return made
 
     def execute(
-        self, statement: Statement, params: Params = None, *, prepare: bool | None = None, binary: bool = False
+        self, query: Statement, params: Params = None, *, prepare: bool | None = None, binary: bool = False
     ) -> Cursor:
         """Runs a statement by a new cursor, and returns that. `prepare` and `binary` are as for `Cursor.execute`."""
         cursor = self.cursor_factory(self.connection, row_factory=self.row_factory)
         if binary:
             cursor.format = Format.BINARY
         if prepare is None:
-            return cursor.execute(statement, params)
-        return cursor.execute(statement, params, prepare=prepare)
+            return cursor.execute(query, params)
+        return cursor.execute(query, params, prepare=prepare)
 
-    def executemany(self, statement: Statement, rows: Iterable[Any], *, by: By = "auto") -> Cursor:
-        """Runs a statement once for each of `rows` by a new cursor, and returns that."""
+    def executemany(self, query: Statement, params_seq: Iterable[Any], *, by: By = "auto") -> Cursor:
+        """Runs a statement once for each of `params_seq` by a new cursor, and returns that."""
         cursor = self.cursor_factory(self.connection, row_factory=self.row_factory)
-        cursor.executemany(statement, rows, by=by)
+        cursor.executemany(query, params_seq, by=by)
         return cursor
 
     def commit(self) -> None:

@@ -77,8 +77,12 @@ class Pipeline(Adding, BasePipeline):
 
     def __enter__(self) -> Pipeline:
         connection = self.connection
-        self._outer = connection._own_block()
-        if self._outer is None:
+        outer = connection._own_block()
+        if outer is not None and any(part is self for part in outer._parts()):
+            self._again.append(type(self)(connection, self.on_error).__enter__())
+            return self
+        self._outer = outer
+        if outer is None:
             connection._usable().begin_block(GOES_ON[self.on_error])
             self._begins = connection._begins and self._session.status == 0
         self._is_open = True
@@ -86,6 +90,9 @@ class Pipeline(Adding, BasePipeline):
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self._again:
+            self._again.pop().__exit__(kind)
+            return
         if not self._is_open:
             return
         if kind is None:

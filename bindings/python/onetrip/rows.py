@@ -25,6 +25,8 @@ class Described(Protocol):
     def description(self) -> list[Column] | None: ...
 
 
+TupleRow = tuple[Any, ...]
+DictRow = dict[str, Any]
 RowMaker = Callable[[Sequence[Any]], Any]
 RowFactory = Callable[[Any], RowMaker]
 

@@ -48,9 +48,7 @@ class ServerCursor(Moves, Cursor):
         self._is_at_end = False
         self._position: int | None = None
 
-    def execute(
-        self, statement: Statement, params: Params = None, *, binary: bool | None = None, **keywords: Any
-    ) -> Self:
+    def execute(self, query: Statement, params: Params = None, *, binary: bool | None = None, **keywords: Any) -> Self:
         """Declares the cursor for a query, and fetches its first `itersize` rows: set it to 1 for UPDATE ... WHERE
         CURRENT OF, which needs the server to stand where the program does."""
         if keywords:
@@ -60,7 +58,7 @@ class ServerCursor(Moves, Cursor):
         self._give_back()
         if binary is not None:
             self._how = wanted(self._how, None, binary)
-        text, params = self._asked(statement, params, self._how)
+        text, params = self._asked(query, params, self._how)
         connection, declaration = self.connection, self._declaration
         self._number = connection._declared
         connection._declared += 1
@@ -75,17 +73,17 @@ class ServerCursor(Moves, Cursor):
         return self
 
     def executemany(
-        self, statement: Statement, rows: Iterable[Any], *, by: By = "auto", returning: bool = False
+        self, query: Statement, params_seq: Iterable[Any], *, by: By = "auto", returning: bool = False
     ) -> None:
         """Not for named cursors."""
         raise NotSupportedError("a named cursor runs one query: use a cursor without a name")
 
     def stream(
-        self, statement: Statement, params: Params = None, *, binary: bool | None = None, size: int = 1
+        self, query: Statement, params: Params = None, *, binary: bool | None = None, size: int = 1
     ) -> Iterator[Row]:
         """As `execute` and iteration, which fetch by the piece anyway."""
         check_size(size)
-        self.execute(statement, params, binary=binary)
+        self.execute(query, params, binary=binary)
         while rows := self._some(1):
             yield rows[0]
 

@@ -285,8 +285,11 @@ fn put_binary_row(
             };
             let Some((type_oid, format)) = dumped else { return Ok(()) };
             let written = Written { type_oid, format, bytes: Some(&own) };
-            put_binary(&written, &own, types.get(at), data)
-                .map_err(|error| misuse(py, "data", &format!("value {}: {}", at + 1, error.value(py))))?;
+            put_binary(&written, &own, types.get(at), data).map_err(|error| {
+                // A type that nobody can write is no fault of the value.
+                let kind = if types.get(at).is_none_or(binary::is_known) { "data" } else { "usage" };
+                misuse(py, kind, &format!("value {}: {}", at + 1, error.value(py)))
+            })?;
         }
         let ty = types.get(at).unwrap_or(&Type::TEXT);
         if let Some(other) = encode.map_or(Ok(None), |encode| encode(ty, &data[start + 4..]))? {
@@ -343,18 +346,21 @@ pub(crate) struct CopyRows {
 
 #[pymethods]
 impl CopyRows {
-    /// With these types, by name or id. Without any, values are text, or bytes in binary.
+    /// With these types, by name or id. Without any, values are text, or bytes in binary. `setting` tells the session's
+    /// settings by their names.
     #[new]
-    #[pyo3(signature = (is_binary, types, texts, binaries, encoding = None))]
+    #[pyo3(signature = (is_binary, types, texts, binaries, setting, encoding = None))]
     fn new(
         is_binary: bool,
         types: Vec<Bound<'_, PyAny>>,
         texts: &Bound<'_, PyDict>,
         binaries: &Bound<'_, PyDict>,
+        setting: &Bound<'_, PyAny>,
         encoding: Option<&str>,
     ) -> PyResult<Self> {
         let py = texts.py();
-        let session = Session { is_raw: encoding::is_unknown(encoding), ..Session::default() };
+        let session = Session::of(|name| setting.call1((name,)).ok()?.extract().ok()?);
+        let session = Session { is_raw: encoding::is_unknown(encoding), ..session };
         let column = |ty: &Bound<'_, PyAny>| {
             let ty = type_of(ty)?;
             // A loader of text is for the binary form, too, where the program has no other one.

@@ -12,6 +12,7 @@ mod bytea;
 mod candidate;
 mod collected;
 mod command;
+mod conninfo;
 mod copying;
 mod dumping;
 mod encoding;
@@ -48,6 +49,8 @@ mod _native {
     use super::candidate::{Candidate, addresses};
     #[pymodule_export]
     use super::command::command;
+    #[pymodule_export]
+    use super::conninfo::conninfo_options;
     #[pymodule_export]
     use super::copying::{CopyBuffer, CopyRows};
     #[pymodule_export]

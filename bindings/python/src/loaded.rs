@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::adapters::Functions;
-use crate::loading::{Loader, Session};
+use crate::loading::{Loader, Session, session_within};
 use crate::{binary, loading};
 
 /// The types that every server has: the type of arrays by that of their elements, and the type by its name.
@@ -23,7 +23,7 @@ pub(crate) fn known_types(py: Python<'_>) -> PyResult<(Bound<'_, PyDict>, Bound<
 }
 
 /// Ids from here on are given to what is made in a database; `FirstGenbkiObjectId` in PostgreSQL's `transam.h`.
-const FIRST_OWN_OID: Oid = 10_000;
+pub(crate) const FIRST_OWN_OID: Oid = 10_000;
 
 /// A value of a type, of its text; by a connection's own loaders, if they are given.
 ///
@@ -41,7 +41,7 @@ pub(crate) fn loaded<'py>(
     let ty =
         Type::from_oid(oid).unwrap_or_else(|| Type::new(String::new(), oid, Kind::Simple, String::new()));
     let none = PyDict::new(py);
-    Loader::of(py, &ty, own.unwrap_or(&none), &Session::default())?.load(py, text.as_bytes())
+    Loader::of(py, &ty, own.unwrap_or(&none), &session_within())?.load(py, text.as_bytes())
 }
 
 /// A value of a type, of its binary form; by a connection's own loaders, if they are given.
@@ -62,7 +62,7 @@ pub(crate) fn loaded_binary<'py>(
         Type::from_oid(oid).unwrap_or_else(|| Type::new(String::new(), oid, Kind::Simple, String::new()));
     let none = PyDict::new(py);
     let functions = Functions { texts: texts.unwrap_or(&none), binaries: binaries.unwrap_or(&none) };
-    Loader::of_binary(py, &ty, &functions, &Session::default())?.load_binary(py, &ty, data)
+    Loader::of_binary(py, &ty, &functions, &session_within())?.load_binary(py, &ty, data)
 }
 
 /// A value of a type as it is made where the program has registered nothing: of text, or of the binary form.
@@ -94,5 +94,5 @@ pub(crate) fn loaded_array<'py>(
     element: Py<PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let sign = delimiter.bytes().next().unwrap_or(b',');
-    loading::load_array(py, &Loader::Call(element), sign, text.as_bytes())
+    loading::load_array(py, &Loader::Call(element, None), sign, text.as_bytes())
 }

@@ -34,7 +34,7 @@ const COPY_BYTES: usize = 64 * 1024;
 pub(crate) const ENCODING: &str = "client_encoding";
 
 /// Keywords that are the client's own.
-const OWN_KEYWORDS: [&str; 3] = ["pipelining", "statement_cache", "lob_prefetch"];
+pub(crate) const OWN_KEYWORDS: [&str; 3] = ["pipelining", "statement_cache", "lob_prefetch"];
 
 /// Longest wait for a connection where nothing else is said.
 const CONNECT_SECONDS: u64 = 130;
@@ -207,7 +207,10 @@ pub(crate) fn asked(
     };
     let query = translated(queries, py, text, how)?;
     let parameters = Parameters::of(&query, given)?;
-    Ok(Asked { what: What::One(query, parameters), format, keeps })
+    // Parameters that are empty are none.
+    let is_script = !how.is_binary() && parameters.written().is_empty() && may_be_several(&query.text);
+    let what = if is_script { What::Script(query.text.clone()) } else { What::One(query, parameters) };
+    Ok(Asked { what, format, keeps })
 }
 
 /// Where a connection leads, by libpq's keywords, and the password that it was given.

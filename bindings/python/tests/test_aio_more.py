@@ -127,3 +127,14 @@ def test_calls_of_the_blocking_twin_are_here(server: dict[str, Any]) -> None:
             await connection.rollback()
 
     asyncio.run(main())
+
+
+def test_a_block_may_be_entered_again_within_itself(server: dict[str, Any]) -> None:
+    async def main() -> None:
+        async with await aio.connect(**server) as connection, connection.pipeline() as pipeline:
+            first = await pipeline.execute("SELECT 1")
+            async with pipeline:
+                second = await connection.execute(query="SELECT %s", params=(2,))
+            assert (first.fetchone(), await second.fetchone()) == ((1,), (2,))
+
+    asyncio.run(main())

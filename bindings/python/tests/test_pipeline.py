@@ -161,3 +161,14 @@ def test_a_deep_block_does_not_block(connection: onetrip.Connection) -> None:
     with connection.pipeline() as pipeline:
         operations = [pipeline.execute("SELECT %s, %s", (id, text)) for id in range(20_000)]
     assert operations[-1].fetchone() == (19_999, text)
+
+
+def test_a_block_may_be_entered_again_within_itself(connection: onetrip.Connection) -> None:
+    with connection.pipeline() as pipeline:
+        first = pipeline.execute("SELECT 1")
+        with pipeline, pipeline as same:
+            assert same is pipeline
+            second = pipeline.execute("SELECT 2")
+        assert (first.fetchone(), second.fetchone()) == ((1,), (2,)), "the end of the inner one has waited"
+        last = connection.execute("SELECT 3")
+    assert last.fetchone() == (3,)

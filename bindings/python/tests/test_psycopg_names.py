@@ -85,3 +85,39 @@ def test_numbers_of_libpq_and_types_are_found() -> None:
     assert pq.Format.BINARY == 1
     assert types["timestamptz"].oid == 1184
     assert isinstance(types["timestamptz"], TypeInfo)
+
+
+def test_connection_text_is_read_and_made() -> None:
+    from onetrip.conninfo import conninfo_to_dict, make_conninfo
+
+    assert conninfo_to_dict("postgres://ann@db.example/shop", port=5433, user=None) == {
+        "host": "db.example", "user": "ann", "dbname": "shop", "port": 5433,
+    }  # fmt: skip
+    assert make_conninfo("dbname=shop") == "dbname=shop"
+    made = make_conninfo("dbname=shop user=ann", dbname="it's a shop", password=None)
+    assert conninfo_to_dict(made) == {"dbname": "it's a shop", "user": "ann"}
+    assert (conninfo_to_dict(), make_conninfo()) == ({}, "")
+    for wrong in ("colour=blue", "nothing at all"):
+        with pytest.raises(onetrip.ProgrammingError):
+            conninfo_to_dict(wrong)
+    with pytest.raises(onetrip.ProgrammingError, match="colour"):
+        make_conninfo("dbname=shop", colour="blue")
+
+
+def test_programs_may_ask_what_there_is(connection: onetrip.Connection) -> None:
+    can = onetrip.Capabilities()
+    assert can.has_pipeline() and can.has_cancel_safe(check=True) and not can.has_encrypt_password()
+    with pytest.raises(onetrip.NotSupportedError, match="encrypt_password"):
+        can.has_encrypt_password(check=True)
+    connection.adapters.register_loader('"char"', TextLoader)
+    cursor = connection.execute(query="SELECT %s::int", params=(1,))
+    cursor.executemany(query="SELECT %s", params_seq=[("a",)])
+    assert [row for row in cursor.stream(query="SELECT 7")] == [(7,)]
+    assert onetrip.ClientCursor(connection).mogrify(query="SELECT %s", params=(1,)) == "SELECT 1"
+
+
+def test_empty_parameters_are_none(connection: onetrip.Connection) -> None:
+    cursor = connection.execute("SELECT 1; SELECT '5 %%'", {})
+    assert [result.fetchall() for result in cursor.results()] == [[(1,)], [("5 %",)]]
+    with pytest.raises(onetrip.ProgrammingError):
+        connection.execute("SELECT 1; SELECT 2", (1,))

@@ -134,7 +134,7 @@ class CopyState:
         if self._rows is None:
             own = self._own
             texts, binaries = (native.loaders, native.binary_loaders) if own is None else own._functions
-            self._rows = _native.CopyRows(self._is_binary, self._types, texts, binaries, self._encoding)
+            self._rows = _native.CopyRows(self._is_binary, self._types, texts, binaries, native.setting, self._encoding)
         return self._rows.row
 
 

@@ -254,9 +254,9 @@ class Merging:
     _HOW = ONCE
     _MERGES = True
 
-    def mogrify(self, statement: Statement, params: Params = None) -> str:
+    def mogrify(self, query: Statement, params: Params = None) -> str:
         """The statement with its parameters written into it."""
         cursor: Any = self
-        text: str = cursor._asked(statement, params, 0)[0]
+        text: str = cursor._asked(query, params, 0)[0]
         text.encode(cursor.connection.info.encoding)  # it can be sent as it is
         return text

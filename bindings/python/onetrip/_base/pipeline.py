@@ -96,6 +96,8 @@ class BasePipeline:
         self.on_error: OnError = on_error
         self.operations: list[Any] = []
         self._outer: Any = None
+        # The blocks of those who have entered it again, within it.
+        self._again: list[Any] = []
         self._unheard: Error | None = None
         # Whether the next operation begins a transaction.
         self._begins = False

@@ -18,7 +18,7 @@ _ALIASES = {
     "smallint": "int2", "integer": "int4", "int": "int4", "bigint": "int8", "real": "float4",
     "double precision": "float8", "decimal": "numeric", "boolean": "bool", "character varying": "varchar",
     "character": "bpchar", "timestamp with time zone": "timestamptz", "timestamp without time zone": "timestamp",
-    "time with time zone": "timetz", "time without time zone": "time", "bit varying": "varbit",
+    "time with time zone": "timetz", "time without time zone": "time", "bit varying": "varbit", '"char"': "char",
 }  # fmt: skip
 _REGTYPES = {name: alias for alias, name in _ALIASES.items() if alias not in ("int", "decimal")}
 _ELEMENT_OF = {array: element for element, array in ARRAY_OF.items()}

@@ -61,20 +61,20 @@ class AsyncCalls(BaseConnection):
         return made
 
     async def execute(
-        self, statement: Statement, params: Params = None, *, prepare: bool | None = None, binary: bool = False
+        self, query: Statement, params: Params = None, *, prepare: bool | None = None, binary: bool = False
     ) -> AsyncCursor:
         """Runs a statement by a new cursor, and returns that. `prepare` and `binary` are as for `Cursor.execute`."""
         cursor = self.cursor_factory(self.connection, row_factory=self.row_factory)
         if binary:
             cursor.format = Format.BINARY
         if prepare is None:
-            return await cursor.execute(statement, params)
-        return await cursor.execute(statement, params, prepare=prepare)
+            return await cursor.execute(query, params)
+        return await cursor.execute(query, params, prepare=prepare)
 
-    async def executemany(self, statement: Statement, rows: Iterable[Any], *, by: By = "auto") -> AsyncCursor:
-        """Runs a statement once for each of `rows` by a new cursor, and returns that."""
+    async def executemany(self, query: Statement, params_seq: Iterable[Any], *, by: By = "auto") -> AsyncCursor:
+        """Runs a statement once for each of `params_seq` by a new cursor, and returns that."""
         cursor = self.cursor_factory(self.connection, row_factory=self.row_factory)
-        await cursor.executemany(statement, rows, by=by)
+        await cursor.executemany(query, params_seq, by=by)
         return cursor
 
     async def commit(self) -> None:

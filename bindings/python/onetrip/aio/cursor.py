@@ -48,7 +48,7 @@ class AsyncCursor(BaseCursor):
 
     async def execute(
         self,
-        statement: Statement,
+        query: Statement,
         params: Params = None,
         *,
         prepare: bool | None = None,
@@ -64,7 +64,7 @@ class AsyncCursor(BaseCursor):
         connection, how = self.connection, self._how
         if prepare is not None or binary is not None:
             how = wanted(how, prepare, binary)
-        text, params = self._asked(statement, params, how)
+        text, params = self._asked(query, params, how)
         block = connection._own_block() if connection._block is not None else None
         if block is not None:
             self._operations = [await block._add(text, params, how)]
@@ -73,7 +73,7 @@ class AsyncCursor(BaseCursor):
         return self
 
     async def stream(
-        self, statement: Statement, params: Params = None, *, binary: bool | None = None, size: int = 1
+        self, query: Statement, params: Params = None, *, binary: bool | None = None, size: int = 1
     ) -> AsyncIterator[Row]:
         """Runs a statement and gives out its rows as they arrive, so that a long result does not fill the memory: less
         than a megabyte of it waits. Leaving the loop early interrupts the statement. `size` has to be 1 or more: rows
@@ -85,7 +85,7 @@ class AsyncCursor(BaseCursor):
         self._take([])
         connection = self.connection
         how = self._how if binary is None else wanted(self._how, None, binary)
-        text, params = self._asked(statement, params, how)
+        text, params = self._asked(query, params, how)
         await connection._begin_rows(text, params, how)
         is_over = False
         try:
@@ -107,13 +107,13 @@ class AsyncCursor(BaseCursor):
 
     async def executemany(
         self,
-        statement: Statement,
-        rows: Iterable[Sequence[Any] | Mapping[str, Any]],
+        query: Statement,
+        params_seq: Iterable[Sequence[Any] | Mapping[str, Any]],
         *,
         by: By = "auto",
         returning: bool = False,
     ) -> None:
-        """Runs a statement once for each of `rows`: all of them or, after an error, none outside of a transaction. The
+        """Runs a statement once for each of `params_seq`: all of them or, after an error, none outside of a transaction. The
         error says by `row` which of them failed. With `returning`, `nextset` steps through their results.
 
         `by` is the way that they go: "pipeline" runs the statement once for each, in one block; "unnest" and "copy"
@@ -122,24 +122,24 @@ class AsyncCursor(BaseCursor):
         self._check()
         self._take([])
         connection, how = self.connection, self._how
-        text, own = text_of(statement, self), self._adapters or self._inherited
+        text, own = text_of(query, self), self._adapters or self._inherited
         if own is not None:
-            rows = map(own._params, rows)
+            params_seq = map(own._params, params_seq)
         block = connection._own_block()
         if block is None and not self._MERGES:
-            self._count, answers, self._tag = await connection._run_many(text, rows, by, how, returning)
+            self._count, answers, self._tag = await connection._run_many(text, params_seq, by, how, returning)
             if answers:
                 self._take(answers)
             if connection._is_heard:
                 connection._tell()
             return
         if self._MERGES:
-            each: list[tuple[str, Any]] = [(self._merged(text, row, how), None) for row in rows]
+            each: list[tuple[str, Any]] = [(self._merged(text, row, how), None) for row in params_seq]
             how = ONCE
         elif by in ("unnest", "copy"):
             raise ProgrammingError(f"in the block of a pipeline, rows go by 'pipeline', not by {by!r}")
         else:
-            each = [(text, row) for row in rows]
+            each = [(text, row) for row in params_seq]
         if block is not None:
             self._operations = [await block._add(one, row, how) for one, row in each]
         else:

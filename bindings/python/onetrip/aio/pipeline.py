@@ -85,9 +85,13 @@ class AsyncPipeline(AsyncAdding, BasePipeline):
 
     async def __aenter__(self) -> Self:
         connection = self.connection
-        self._outer = connection._own_block()
-        if self._outer is not None:
-            self._outer._inner = self
+        outer = connection._own_block()
+        if outer is not None and any(part is self for part in outer._parts()):
+            self._again.append(await type(self)(connection, self.on_error).__aenter__())
+            return self
+        self._outer = outer
+        if outer is not None:
+            outer._inner = self
             return self
         await connection._lock.acquire()
         try:
@@ -102,6 +106,9 @@ class AsyncPipeline(AsyncAdding, BasePipeline):
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self._again:
+            await self._again.pop().__aexit__(kind)
+            return
         # The connection may have been closed within the block.
         wire = self.connection._transport.wire
         if kind is not None and self.connection.closed:

@@ -48,7 +48,7 @@ class AsyncServerCursor(Moves, AsyncCursor):
         self._position: int | None = None
 
     async def execute(
-        self, statement: Statement, params: Params = None, *, binary: bool | None = None, **keywords: Any
+        self, query: Statement, params: Params = None, *, binary: bool | None = None, **keywords: Any
     ) -> Self:
         """Declares the cursor for a query, and fetches its first `itersize` rows: set it to 1 for UPDATE ... WHERE
         CURRENT OF, which needs the server to stand where the program does."""
@@ -59,7 +59,7 @@ class AsyncServerCursor(Moves, AsyncCursor):
         self._give_back()
         if binary is not None:
             self._how = wanted(self._how, None, binary)
-        text, params = self._asked(statement, params, self._how)
+        text, params = self._asked(query, params, self._how)
         connection, declaration = self.connection, self._declaration
         self._number = connection._declared
         connection._declared += 1
@@ -74,17 +74,17 @@ class AsyncServerCursor(Moves, AsyncCursor):
         return self
 
     async def executemany(
-        self, statement: Statement, rows: Iterable[Any], *, by: By = "auto", returning: bool = False
+        self, query: Statement, params_seq: Iterable[Any], *, by: By = "auto", returning: bool = False
     ) -> None:
         """Not for named cursors."""
         raise NotSupportedError("a named cursor runs one query: use a cursor without a name")
 
     async def stream(
-        self, statement: Statement, params: Params = None, *, binary: bool | None = None, size: int = 1
+        self, query: Statement, params: Params = None, *, binary: bool | None = None, size: int = 1
     ) -> AsyncIterator[Row]:
         """As `execute` and iteration, which fetch by the piece anyway."""
         check_size(size)
-        await self.execute(statement, params, binary=binary)
+        await self.execute(query, params, binary=binary)
         while rows := await self._some(1):
             yield rows[0]
 

@@ -109,6 +109,14 @@ pub(crate) fn element_of(ty: &Type) -> Option<&Type> {
     }
 }
 
+/// The type of the elements of arrays in binary, which have no signs between them.
+pub(crate) fn element_in_binary(ty: &Type) -> Option<&Type> {
+    match ty.kind() {
+        Kind::Array(element) if *ty == Type::BOX_ARRAY => Some(element),
+        _ => element_of(ty),
+    }
+}
+
 fn unknown(ty: &Type) -> PyErr {
     let name = if ty.name().is_empty() { ty.oid().to_string() } else { ty.name().to_owned() };
     PyValueError::new_err(format!("the binary form of type {name} is not known here: COPY it as text"))

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use onetrip_client::types::Type;
 
 pub(super) fn is_number(ty: &Type) -> bool {
-    const INTEGERS: [Type; 6] = [Type::INT2, Type::INT4, Type::INT8, Type::OID, Type::XID, Type::CID];
+    const INTEGERS: [Type; 4] = [Type::INT2, Type::INT4, Type::INT8, Type::OID];
     INTEGERS.contains(ty) || [Type::FLOAT4, Type::FLOAT8, Type::NUMERIC].contains(ty)
 }
 

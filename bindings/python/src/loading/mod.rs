@@ -8,6 +8,9 @@ mod numbers;
 mod times;
 mod uuids;
 
+use std::cell::RefCell;
+use std::sync::Arc;
+
 use onetrip_client::types::{Kind, Type};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -17,6 +20,7 @@ use crate::adapters::{Functions, registered, registered_binary};
 use crate::binary;
 use crate::bytea::bytes_of;
 use crate::errors::misuse;
+use crate::loaded::FIRST_OWN_OID;
 
 pub(crate) use arrays::load as load_array;
 pub(crate) use times::{Session, needs_session};
@@ -33,10 +37,10 @@ pub(crate) enum Loader {
     Uuid,
     /// A date, a time of day, a timestamp or an interval, written as the session has it.
     Time(times::Times),
-    /// A function that takes the text.
-    Call(Py<PyAny>),
+    /// A function that takes the text; and the session's settings, where it asks for the values of other types.
+    Call(Py<PyAny>, Option<Arc<Session>>),
     /// A function that takes the binary form.
-    CallBinary(Py<PyAny>),
+    CallBinary(Py<PyAny>, Option<Arc<Session>>),
     /// The bytes of a type whose binary form is not known here.
     Raw,
     /// An array of such values; the sign stands between its elements.
@@ -55,10 +59,10 @@ impl Loader {
         session: &Session,
     ) -> PyResult<Self> {
         if let Some(function) = own.get_item(ty.oid())? {
-            return Ok(Self::Call(function.unbind()));
+            return Ok(Self::Call(function.unbind(), for_parts(ty, session)));
         }
         if let Some(function) = registered(py, ty.oid())? {
-            return Ok(Self::Call(function));
+            return Ok(Self::Call(function, for_parts(ty, session)));
         }
         Self::built_in(py, ty, own, session)
     }
@@ -72,7 +76,7 @@ impl Loader {
     ) -> PyResult<Self> {
         Ok(match *ty {
             Type::BOOL => Self::Bool,
-            Type::INT2 | Type::INT4 | Type::INT8 | Type::OID | Type::XID | Type::CID => Self::Int,
+            Type::INT2 | Type::INT4 | Type::INT8 | Type::OID => Self::Int,
             Type::FLOAT4 | Type::FLOAT8 => Self::Float,
             Type::NUMERIC => Self::Numeric,
             Type::BYTEA => Self::Bytes,
@@ -102,12 +106,12 @@ impl Loader {
         session: &Session,
     ) -> PyResult<Self> {
         if let Some(function) = own.binaries.get_item(ty.oid())? {
-            return Ok(Self::CallBinary(function.unbind()));
+            return Ok(Self::CallBinary(function.unbind(), for_parts(ty, session)));
         }
         if let Some(function) = registered_binary(py, ty.oid())? {
-            return Ok(Self::CallBinary(function));
+            return Ok(Self::CallBinary(function, for_parts(ty, session)));
         }
-        if let Some(element) = binary::element_of(ty) {
+        if let Some(element) = binary::element_in_binary(ty) {
             let element = Self::of_binary(py, element, own, session)?;
             return Ok(Self::Array(Box::new(element), b','));
         }
@@ -116,7 +120,7 @@ impl Loader {
 
     /// Whether its values refer to no other objects that could refer back.
     pub(crate) fn is_plain(&self) -> bool {
-        !matches!(self, Self::Call(_) | Self::CallBinary(_) | Self::Array(..))
+        !matches!(self, Self::Call(..) | Self::CallBinary(..) | Self::Array(..))
     }
 
     /// The value of some text of the server.
@@ -137,8 +141,13 @@ impl Loader {
             Self::Numeric => numbers::decimal(py, bytes),
             Self::Uuid => uuids::of_text(py, bytes),
             Self::Bytes => load_bytes(py, bytes),
-            Self::Call(function) => function.bind(py).call1((PyString::from_bytes(py, bytes)?,)),
-            Self::CallBinary(function) => function.bind(py).call1((PyBytes::new(py, bytes),)),
+            Self::Call(function, session) => {
+                let text = PyString::from_bytes(py, bytes)?;
+                within_session(session.as_ref(), || function.bind(py).call1((text,)))
+            }
+            Self::CallBinary(function, session) => {
+                within_session(session.as_ref(), || function.bind(py).call1((PyBytes::new(py, bytes),)))
+            }
             Self::Raw => Ok(PyBytes::new(py, bytes).into_any()),
             Self::Array(element, sign) => arrays::load(py, element, *sign, bytes),
             Self::Missing => Err(misuse(py, "operational", "a row has fewer values than it has columns")),
@@ -160,8 +169,7 @@ impl Loader {
             (Self::Int, _) => numbers::int_of(py, ty, bytes)?,
             (Self::Float, _) => numbers::float_of(ty, bytes).map(|value| PyFloat::new(py, value).into_any()),
             (Self::Bytes | Self::Raw, _) => Some(PyBytes::new(py, bytes).into_any()),
-            (Self::CallBinary(function), _) => Some(function.bind(py).call1((PyBytes::new(py, bytes),))?),
-            (Self::Missing, _) => return self.load(py, bytes),
+            (Self::CallBinary(..) | Self::Missing, _) => return self.load(py, bytes),
             (Self::Uuid, _) => match bytes.try_into() {
                 Ok(bytes) => Some(uuids::of(py, u128::from_be_bytes(bytes))?),
                 Err(_) => None,
@@ -169,7 +177,7 @@ impl Loader {
             (Self::Text, _) if binary::is_text(ty) => Some(PyString::from_bytes(py, bytes)?.into_any()),
             (Self::Time(times), _) => times.load_binary(py, bytes)?,
             (Self::Array(element, _), _) => match ty.kind() {
-                Kind::Array(of) if binary::element_of(ty).is_some() => {
+                Kind::Array(of) if binary::element_in_binary(ty).is_some() => {
                     Some(arrays::load_binary(py, element, of, bytes)?)
                 }
                 _ => None,
@@ -182,8 +190,47 @@ impl Loader {
         let mut text = String::new();
         binary::put_text(ty, bytes, &mut text)
             .map_err(|error| misuse(py, "data", &error.value(py).to_string()))?;
-        self.load(py, text.as_bytes())
+        // That text has styles of its own, whatever the session's are.
+        match self {
+            Self::Time(times) => times.load_plain(py, text.as_bytes()),
+            Self::Call(function, Some(session)) => {
+                let session = Arc::new(session.with_plain_styles());
+                within_session(Some(&session), || function.bind(py).call1((text,)))
+            }
+            _ => self.load(py, text.as_bytes()),
+        }
     }
+}
+
+thread_local! {
+    /// The settings of the session whose value is being made by a function of Python's.
+    static WITHIN: RefCell<Option<Arc<Session>>> = const { RefCell::new(None) };
+}
+
+/// The settings by which the parts of a value are made; those of no session where none is being made.
+pub(crate) fn session_within() -> Arc<Session> {
+    WITHIN.with_borrow(|session| session.clone()).unwrap_or_default()
+}
+
+/// Calls a function that asks for parts of a value.
+fn within_session<T>(session: Option<&Arc<Session>>, call: impl FnOnce() -> T) -> T {
+    let Some(session) = session else { return call() };
+    let before = WITHIN.replace(Some(Arc::clone(session)));
+    let made = call();
+    WITHIN.set(before);
+    made
+}
+
+/// The settings for the parts of a type's values, if they can have any.
+fn for_parts(ty: &Type, session: &Session) -> Option<Arc<Session>> {
+    has_parts(ty).then(|| Arc::new(session.clone()))
+}
+
+/// Whether values of a type can have others within them, of types that are not known here.
+fn has_parts(ty: &Type) -> bool {
+    matches!(ty.kind(), Kind::Range(_) | Kind::Multirange(_) | Kind::Composite(_))
+        || *ty == Type::RECORD
+        || ty.oid() >= FIRST_OWN_OID
 }
 
 /// A value in its type's binary form on its way, with its loader. `None` is NULL.
@@ -250,9 +297,10 @@ fn text(bytes: &[u8]) -> PyResult<&str> {
 /// Whether loaders of some types depend on the session's settings.
 pub(crate) fn any_needs_session<'t>(types: impl IntoIterator<Item = &'t Type>) -> bool {
     types.into_iter().any(|ty| {
-        needs_session(match ty.kind() {
+        let ty = match ty.kind() {
             Kind::Array(element) => element,
             _ => ty,
-        })
+        };
+        needs_session(ty) || has_parts(ty)
     })
 }

@@ -35,7 +35,7 @@ pub(super) fn int_of<'py>(py: Python<'py>, ty: &Type, bytes: &[u8]) -> PyResult<
     let value = match (ty, bytes) {
         (&Type::INT2, &[a, b]) => i16::from_be_bytes([a, b]).into(),
         (&Type::INT4, &[a, b, c, d]) => i32::from_be_bytes([a, b, c, d]).into(),
-        (&Type::OID | &Type::XID | &Type::CID, &[a, b, c, d]) => u32::from_be_bytes([a, b, c, d]).into(),
+        (&Type::OID, &[a, b, c, d]) => u32::from_be_bytes([a, b, c, d]).into(),
         (&Type::INT8, _) => match bytes.try_into() {
             Ok(bytes) => i64::from_be_bytes(bytes),
             Err(_) => return Ok(None),

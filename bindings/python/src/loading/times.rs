@@ -33,6 +33,11 @@ impl Session {
             is_raw: false,
         }
     }
+
+    /// The same session, but for the styles of dates and intervals: those of text that is made here.
+    pub(super) fn with_plain_styles(&self) -> Self {
+        Self { date_style: None, interval_style: None, ..self.clone() }
+    }
 }
 
 /// Whether the loader of a type depends on the session's settings.
@@ -129,12 +134,29 @@ impl Times {
         Self { kind, style, zone, is_plain_interval }
     }
 
+    /// Of text as the session writes it.
     #[inline]
     pub(super) fn load<'py>(&self, py: Python<'py>, text: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+        self.load_styled(py, text, self.style, self.is_plain_interval)
+    }
+
+    /// Of text as this package writes it.
+    pub(super) fn load_plain<'py>(&self, py: Python<'py>, text: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+        self.load_styled(py, text, Style::Iso, true)
+    }
+
+    #[inline]
+    fn load_styled<'py>(
+        &self,
+        py: Python<'py>,
+        text: &[u8],
+        style: Style,
+        is_plain_interval: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let made = match self.kind {
-            Kind::Date => self.day(text).map(|day| date(py, day)),
-            Kind::Timestamp => self.moment(text).map(|(day, clock)| timestamp(py, day, clock, None)),
-            Kind::TimestampTz if self.style == Style::Iso => self.zoned(py, text),
+            Kind::Date => day_in(style, text).map(|day| date(py, day)),
+            Kind::Timestamp => moment_in(style, text).map(|(day, clock)| timestamp(py, day, clock, None)),
+            Kind::TimestampTz if style == Style::Iso => self.zoned(py, text),
             Kind::Time => clock_of(text)
                 .filter(|(clock, rest)| clock.0 < 24 && rest.is_empty())
                 .map(|(clock, _)| time(py, clock, None)),
@@ -142,7 +164,7 @@ impl Times {
                 let offset = offset_of(rest)?;
                 Some(fixed(py, offset).and_then(|info| time(py, clock, Some(&info)))).filter(|_| clock.0 < 24)
             }),
-            Kind::Interval if self.is_plain_interval => std::str::from_utf8(text)
+            Kind::Interval if is_plain_interval => std::str::from_utf8(text)
                 .ok()
                 .and_then(interval_of)
                 .map(|(months, days, micros)| delta(py, months, days, micros)),
@@ -151,9 +173,9 @@ impl Times {
         match made {
             Some(Ok(value)) => Ok(value),
             // What the parts of a date can be is Python's to say.
-            Some(Err(error)) if is_range(py, &error) => Err(self.refused(py, text)),
+            Some(Err(error)) if is_range(py, &error) => Err(self.refused(py, text, style)),
             Some(Err(error)) => Err(error),
-            None => Err(self.refused(py, text)),
+            None => Err(self.refused(py, text, style)),
         }
     }
 
@@ -206,30 +228,6 @@ impl Times {
         Some(utc())
     }
 
-    fn day(&self, text: &[u8]) -> Option<Day> {
-        match (self.style, text) {
-            (Style::Iso, _) => iso_day(text),
-            (Style::Sql(is_day_first), &[_, _, b'/', _, _, b'/', _, _, _, _])
-            | (Style::Postgres(is_day_first), &[_, _, b'-', _, _, b'-', _, _, _, _]) => {
-                let (first, second, year) = (two(text)?, two(&text[3..])?, four(&text[6..])?);
-                Some(if is_day_first { (year, second, first) } else { (year, first, second) })
-            }
-            (Style::German, &[_, _, b'.', _, _, b'.', _, _, _, _]) => {
-                Some((four(&text[6..])?, two(&text[3..])?, two(text)?))
-            }
-            _ => None,
-        }
-    }
-
-    fn moment(&self, text: &[u8]) -> Option<(Day, Clock)> {
-        if let Style::Postgres(is_day_first) = self.style {
-            return named_moment(text, is_day_first);
-        }
-        let (day, rest) = text.split_at_checked(10)?;
-        let (clock, rest) = clock_of(rest.strip_prefix(b" ")?)?;
-        Some((self.day(day)?, clock)).filter(|_| rest.is_empty())
-    }
-
     /// A timestamp with an offset, in the session's zone.
     fn zoned<'py>(&self, py: Python<'py>, text: &[u8]) -> Option<PyResult<Bound<'py, PyAny>>> {
         let (day, rest) = text.split_at_checked(10)?;
@@ -238,9 +236,9 @@ impl Times {
         Some(in_zone(py, day, clock, offset, self.zone.as_ref()))
     }
 
-    fn refused(&self, py: Python<'_>, text: &[u8]) -> PyErr {
+    fn refused(&self, py: Python<'_>, text: &[u8], style: Style) -> PyErr {
         let (name, text) = (self.kind.name(), String::from_utf8_lossy(text));
-        if self.kind == Kind::TimestampTz && self.style != Style::Iso {
+        if self.kind == Kind::TimestampTz && style != Style::Iso {
             let problem = format!("cannot read timestamptz '{text}': set DateStyle to ISO");
             return PyNotImplementedError::new_err(problem);
         }
@@ -250,18 +248,41 @@ impl Times {
             let name = if self.kind == Kind::Date { "date" } else { "timestamp" };
             return misuse(py, "data", &format!("{name} too {size} for Python, {why}: '{text}'"));
         }
-        if self.kind == Kind::Interval {
-            return misuse(
-                py,
-                "data",
-                &format!("cannot read interval {text:?}: set IntervalStyle to postgres"),
-            );
+        if self.kind == Kind::Interval && !self.is_plain_interval {
+            let problem = format!("cannot read interval {text:?}: set IntervalStyle to postgres");
+            return PyNotImplementedError::new_err(problem);
         }
         let problem = format!(
             "{name} '{text}' is beyond what Python's type can hold, or is written in an unusual style"
         );
         misuse(py, "data", &problem)
     }
+}
+
+/// A day in a style.
+fn day_in(style: Style, text: &[u8]) -> Option<Day> {
+    match (style, text) {
+        (Style::Iso, _) => iso_day(text),
+        (Style::Sql(is_day_first), &[_, _, b'/', _, _, b'/', _, _, _, _])
+        | (Style::Postgres(is_day_first), &[_, _, b'-', _, _, b'-', _, _, _, _]) => {
+            let (first, second, year) = (two(text)?, two(&text[3..])?, four(&text[6..])?);
+            Some(if is_day_first { (year, second, first) } else { (year, first, second) })
+        }
+        (Style::German, &[_, _, b'.', _, _, b'.', _, _, _, _]) => {
+            Some((four(&text[6..])?, two(&text[3..])?, two(text)?))
+        }
+        _ => None,
+    }
+}
+
+/// A day and a time of day in a style.
+fn moment_in(style: Style, text: &[u8]) -> Option<(Day, Clock)> {
+    if let Style::Postgres(is_day_first) = style {
+        return named_moment(text, is_day_first);
+    }
+    let (day, rest) = text.split_at_checked(10)?;
+    let (clock, rest) = clock_of(rest.strip_prefix(b" ")?)?;
+    Some((day_in(style, day)?, clock)).filter(|_| rest.is_empty())
 }
 
 /// The moment of a local time and its offset, in a zone. The server writes local times of the session's own zone, so that
