@@ -179,3 +179,21 @@ def test_what_the_server_says_is_heard(server: dict[str, Any], run: Run) -> None
             assert heard is not None and (heard.channel, heard.payload) == ("here", "x")
 
     run(main())
+
+
+def test_a_connection_of_another_loop_says_so(server: dict[str, Any]) -> None:
+    async def opened() -> aio.AsyncConnection:
+        return await aio.connect(**server)
+
+    async def used() -> None:
+        with pytest.raises(errors.InterfaceError, match="another event loop"):
+            await connection.execute("SELECT 1")
+        with pytest.raises(errors.InterfaceError, match="another event loop"):
+            async with connection.pipeline():
+                await connection.execute("SELECT 1")
+
+    first = asyncio.new_event_loop()
+    connection = first.run_until_complete(opened())
+    asyncio.run(used())
+    first.run_until_complete(connection.close())
+    first.close()

@@ -17,7 +17,7 @@ from onetrip.aio.cursor import AsyncCursor, By, Params
 from onetrip.aio.pipeline import AsyncPipeline, OnError
 from onetrip.aio.transport import Transport
 from onetrip.aio.turns import WITHIN, to_its_end
-from onetrip.errors import CancellationTimeout, ConnectionClosed, OperationalError, ProgrammingError
+from onetrip.errors import CancellationTimeout, ConnectionClosed, InterfaceError, OperationalError, ProgrammingError
 from onetrip.session import Notify, TransactionStatus
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ class AsyncConnection(AsyncCalls):
         self._transport = transport
         self._address = address
         self._lock = asyncio.Lock()
+        self._loop = asyncio.get_running_loop()
 
     @classmethod
     async def connect(
@@ -213,6 +214,9 @@ class AsyncConnection(AsyncCalls):
     def _wire(self) -> _native.Wire:
         if self._is_closed:
             raise ConnectionClosed(self._end)
+        # Replies come in the loop that has opened it: from another one, the caller would wait forever.
+        if asyncio._get_running_loop() not in (self._loop, None):
+            raise InterfaceError("the connection was opened in another event loop: open one in each")
         return self._transport.wire
 
     def _usable(self) -> _native.Wire:
