@@ -143,7 +143,9 @@ pub(crate) fn analyze(options: &AnalyzeOptions) -> Result<ExitCode> {
     let files = if options.files.is_empty() { &options.sides.client } else { &options.files };
     let mut sources = match &options.live {
         Some(live) => live.sources(&progress)?,
-        None => Sources::open(files, options.follow, Arc::clone(&progress)).context("cannot read the capture")?,
+        None => {
+            Sources::open(files, options.follow, Arc::clone(&progress)).context("cannot read the capture")?
+        }
     };
     let mut books = Books::new(options.what.keep_values, exporting.trace.as_deref());
     let bar = bar(options, Arc::clone(&progress));

@@ -20,7 +20,8 @@ pub(crate) struct ExplainOptions {
 
 /// Prints the pages of the findings, and the terms, that were named; or the list of all findings.
 pub(crate) fn explain(options: &ExplainOptions) -> Result<ExitCode> {
-    let parts = if options.words.is_empty() { vec![Part::Page(list(&Code::ALL))] } else { parts(&options.words)? };
+    let parts =
+        if options.words.is_empty() { vec![Part::Page(list(&Code::ALL))] } else { parts(&options.words)? };
     print(Stream::Output, |screen| {
         let shown = parts.iter().map(|part| part.shown(screen));
         shown.collect::<Vec<_>>().join("\n")
@@ -46,7 +47,9 @@ impl Part {
                 let meaning = screen.wrapped(&format!("{}: {}", term.term, term.meaning), 0);
                 let meaning = match style {
                     Style::Plain => meaning,
-                    Style::Colored => meaning.replacen(term.term, &format!("\u{1b}[1m{}\u{1b}[0m", term.term), 1),
+                    Style::Colored => {
+                        meaning.replacen(term.term, &format!("\u{1b}[1m{}\u{1b}[0m", term.term), 1)
+                    }
                 };
                 let example = screen.wrapped(&format!("example: {}", term.example), 2);
                 format!("{meaning}\n{example}\n")
@@ -116,7 +119,8 @@ fn rendered(text: &str, screen: Screen) -> String {
         }
     };
     for line in text.lines() {
-        let is_text = !is_code && !line.is_empty() && !line.starts_with(['#', '|']) && !line.starts_with("```") && !line.starts_with("OT0");
+        let is_marked = ["#", "|", "```", "OT0"].iter().any(|mark| line.starts_with(mark));
+        let is_text = !is_code && !line.is_empty() && !is_marked;
         if is_text && !line.starts_with("- ") {
             if !paragraph.is_empty() {
                 paragraph.push(' ');

@@ -44,7 +44,8 @@ impl SidesOptions {
         if let Some(path) = self.server.iter().find(|path| of_client.contains(&named(path))) {
             bail!("{} is given for both sides; it can be the capture of one", path.display());
         }
-        let sources = Sources::open(&self.server, false, Arc::clone(progress)).context("cannot read the capture")?;
+        let sources =
+            Sources::open(&self.server, false, Arc::clone(progress)).context("cannot read the capture")?;
         let (client, server) = (Side::new(config), Side::new(config));
         Ok(Some(Both { client, server, sources, progress: Arc::clone(progress) }))
     }
