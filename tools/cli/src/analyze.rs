@@ -143,7 +143,9 @@ pub(crate) fn analyze(options: &AnalyzeOptions) -> Result<ExitCode> {
     let files = if options.files.is_empty() { &options.sides.client } else { &options.files };
     let mut sources = match &options.live {
         Some(live) => live.sources(&progress)?,
-        None => Sources::open(files, options.follow, Arc::clone(&progress))?,
+        None => {
+            Sources::open(files, options.follow, Arc::clone(&progress)).context("cannot read the capture")?
+        }
     };
     let mut books = Books::new(options.what.keep_values, exporting.trace.as_deref());
     let bar = bar(options, Arc::clone(&progress));
@@ -189,8 +191,7 @@ pub(crate) fn analyze(options: &AnalyzeOptions) -> Result<ExitCode> {
     }
     let analysis = books.finish()?.finish(&judge.mutes);
     exporting.write()?;
-    let how = "No TCP connection with data is in the capture. Was it made on the right interface, without a filter that \
-               leaves out the database's port?";
+    let how = "Was it made on the right interface, without a filter that leaves out the database's port?";
     let subject = Subject {
         run: None,
         how_to_connect: how,

@@ -75,7 +75,7 @@ pub(crate) enum Command {
     Demo(DemoOptions),
     /// Measure each round trip of opening a session, then of SELECT 1
     Ping(PingOptions),
-    /// Check whether a gateway, or a database's server, answers: exit code 0 if so
+    /// Check whether a gateway or a database server answers: exit code 0 if it does
     Ready(ReadyOptions),
     /// Simulate a network path in front of any TCP service
     Link(LinkCommandOptions),

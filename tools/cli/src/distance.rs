@@ -26,8 +26,8 @@ pub(crate) struct DistanceOptions {
 
 #[derive(Debug, Args)]
 #[command(before_help = examples::FORECAST, after_help = "\
-The forecast plays the trips of the trace again, each longer by what the distance adds to it. What the program and \
-the database take stays as it was measured; see docs/forecast.md for what that takes for granted.")]
+The forecast takes the trips of the trace, and makes each longer by what the distance adds. The time of the program and of \
+the database stays as it was measured. docs/forecast.md says what the forecast assumes.")]
 pub(crate) struct ForecastOptions {
     /// A trace. It may still be growing
     #[arg(value_name = "TRACE")]

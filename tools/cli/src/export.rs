@@ -53,7 +53,7 @@ impl ExportFormat {
 
 /// Writes the exchanges of a trace to `output`, or to standard output if there is none. Returns what of it could not be read.
 pub(crate) fn write(trace: &Path, format: ExportFormat, output: Option<&Path>) -> Result<Gaps> {
-    let mut reader = TraceReader::open(trace)?;
+    let mut reader = TraceReader::open(trace).context("cannot read the trace")?;
     let out = || -> Result<BufWriter<Box<dyn Write>>> {
         Ok(BufWriter::new(match output {
             Some(path) => {

@@ -91,9 +91,10 @@ fn base(path: &Path, mutes: &Mutes) -> Result<Base> {
     let name = path.display().to_string();
     let begin = {
         use std::io::Read;
-        let file = std::fs::File::open(path).with_context(|| name.clone())?;
+        let cannot_read = || format!("cannot read {name}");
+        let file = std::fs::File::open(path).with_context(cannot_read)?;
         let mut begin = Vec::new();
-        file.take(64).read_to_end(&mut begin).with_context(|| name.clone())?;
+        file.take(64).read_to_end(&mut begin).with_context(cannot_read)?;
         begin
     };
     if begin.trim_ascii_start().first() == Some(&b'{') {
@@ -111,7 +112,7 @@ fn snapshot(options: &JudgeOptions) -> Result<Expected> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => Some(text),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
-        Err(error) => return Err(error).with_context(|| name),
+        Err(error) => return Err(error).with_context(|| format!("cannot read {name}")),
     };
     if options.update {
         // One that cannot be read is written anew as well.
@@ -124,5 +125,5 @@ fn snapshot(options: &JudgeOptions) -> Result<Expected> {
 }
 
 fn read(path: &Path) -> Result<String> {
-    std::fs::read_to_string(path).with_context(|| format!("{}", path.display()))
+    std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
 }

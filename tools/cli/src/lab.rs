@@ -76,7 +76,7 @@ enum LabCommand {
         /// Where charts and page go
         #[arg(long, short, value_name = "DIRECTORY", default_value = "onetrip-lab")]
         output: PathBuf,
-        /// Also write the workload's page into this directory, in the words that the workload has now
+        /// Also write the workload's page into this directory, with the present texts of the workload
         #[arg(long, value_name = "DIRECTORY")]
         write: Option<PathBuf>,
     },

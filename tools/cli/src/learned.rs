@@ -71,7 +71,7 @@ fn read(file: &Path) -> Result<Edges> {
         Err(error) => return Err(anyhow!(error).context(format!("cannot read {name}"))),
         Ok(opened) => {
             if !opened.metadata().with_context(|| format!("cannot read {name}"))?.is_file() {
-                bail!("{name} is no file; name one for --learned, or a name that is not there yet");
+                bail!("{name} is not a file; name a file for --learned, or a path that does not exist yet");
             }
             // One byte more shows that it is too long.
             let limit = KEPT_BYTES_MAX as u64 + 1;

@@ -81,7 +81,7 @@ pub(crate) fn link(options: &LinkCommandOptions) -> Result<ExitCode> {
 /// Says that times will be those of a distance which is not there.
 pub(crate) fn announce(spec: Option<&LinkSpec>) {
     if let Some(spec) = spec {
-        eprintln!("onetrip: simulated link before the database: {spec}");
+        eprintln!("onetrip: simulated link in front of the database: {spec}");
     }
 }
 
@@ -95,7 +95,7 @@ pub(crate) fn tell(links: &[LinkOutcome], spec: Option<&LinkSpec>) {
                 let is_much = spec.is_some_and(|spec| late > spec.rtt / LATENESS_PARTS);
                 let warning = if is_much { "; this machine is too busy for exact times" } else { "" };
                 eprintln!(
-                    "onetrip: simulated link to {to}: {} releases, p99 late by {}{warning}",
+                    "onetrip: the simulated link to {to} sent {} times, 99 % of them at most {} late{warning}",
                     stats.releases(),
                     HumanDuration(Duration::from_micros(late.as_micros().try_into().unwrap_or(u64::MAX)))
                 );

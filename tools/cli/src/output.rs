@@ -185,12 +185,13 @@ pub(crate) fn write_pages(report: &Report<'_>, analysis: &Analysis, options: &Pa
     Ok(())
 }
 
-/// Prints what is made for a screen: as wide as the terminal, and in colour there, unless `NO_COLOR` is set; with `CLICOLOR_FORCE`,
-/// elsewhere, too (<https://no-color.org>, <https://bixense.com/clicolors>).
+/// Prints what is made for a screen: as wide as the terminal, and in colour there, unless `NO_COLOR` is set or the terminal is
+/// dumb; with `CLICOLOR_FORCE`, elsewhere, too (<https://no-color.org>, <https://bixense.com/clicolors>).
 pub(crate) fn print(stream: Stream, text: impl FnOnce(Screen) -> String) -> Result<()> {
     let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let is_forced = std::env::var_os("CLICOLOR_FORCE").is_some_and(|value| !value.is_empty() && value != "0");
-    let is_colored = |is_terminal: bool| !is_set("NO_COLOR") && (is_terminal || is_forced);
+    let is_dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
+    let is_colored = |is_terminal: bool| !is_set("NO_COLOR") && (is_forced || is_terminal && !is_dumb);
     let screen = |is_terminal, columns| {
         let style = if is_colored(is_terminal) { Style::Colored } else { Style::Plain };
         Screen::new(style, columns)

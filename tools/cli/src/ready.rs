@@ -21,8 +21,8 @@ const READ_BYTES: usize = 4096;
 #[command(before_help = examples::READY, after_help = "\
 Opens no session and is not counted as a trip. For the health checks of containers and services.
 
-With --mysql, it logs in as a user that does not exist, since a server takes it for an attack if many connections \
-end before the login. To be refused is an answer. A gateway counts that connection.")]
+With --mysql, it logs in as a user that does not exist: if the server refuses this user, it answers. Connections that end \
+before the login would look like an attack to the server. A gateway counts that connection.")]
 pub(crate) struct ReadyOptions {
     /// Where it listens
     #[arg(value_name = "HOST:PORT", default_value = "127.0.0.1:6432", value_parser = socket_address)]
@@ -49,14 +49,14 @@ pub(crate) fn ready(options: &ReadyOptions) -> Result<ExitCode> {
             Ok(()) => Ok(ExitCode::SUCCESS),
             Err(NotReady::Io(error)) => Err(error).with_context(failed),
             Err(NotReady::Refused(error)) => bail!("{address} refuses: {error}"),
-            Err(NotReady::Other(error)) => bail!("{address} is no MySQL or MariaDB server: {error}"),
+            Err(NotReady::Other(error)) => bail!("{address} is not a MySQL or MariaDB server: {error}"),
         };
     }
     stream.write_all(&CANCEL_NOBODY).with_context(failed)?;
     match stream.read(&mut [0; 1]) {
         Ok(0) => Ok(ExitCode::SUCCESS),
         Ok(_) => bail!(
-            "{address} is no PostgreSQL server: it answers a cancel request. Use --mysql if it is MySQL's or MariaDB's"
+            "{address} is not a PostgreSQL server: it answers a cancel request. Use --mysql if it is MySQL's or MariaDB's"
         ),
         Err(error) => Err(error).with_context(failed),
     }

@@ -84,7 +84,7 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode> {
         redirect.bind_no_channel(&environment);
     }
     if upstream.source == Source::Defaults && !is_open {
-        say("nothing names a database: libpq's default is taken; name another with --upstream");
+        say("nothing names a database, so libpq's default is used; --upstream names another");
     }
     announce(&redirect, (!is_open).then(|| upstream.conninfo.address()).as_deref(), &address.to_string());
     link::announce(link.as_ref());
@@ -252,7 +252,7 @@ fn lead_to_any(way: Way, gateways: Gateways, gateway: &Gateway, environment: &En
             Ok(Led { lead: Some(lead), preload: None })
         }
         Way::Preload => {
-            bail!("the preload library must be told which database is meant: name it with --upstream")
+            bail!("the preload library needs the address of the database; name it with --upstream")
         }
     }
 }
@@ -304,7 +304,7 @@ fn supervise(
                 redirect.set.push((control::VARIABLE.to_owned(), control.path()));
                 match name_tests(&options.program, control.directory(), redirect) {
                     Ok(change) => change.into_iter().for_each(say),
-                    Err(error) => say(format_args!("tests are not told apart: {error}")),
+                    Err(error) => say(format_args!("tests cannot be counted one by one: {error}")),
                 }
                 if call_sites::are_wanted(options.call_sites, &options.program) {
                     let directory = control.directory();

@@ -12,7 +12,8 @@ pub(crate) fn serve(options: &ServeCommandOptions) -> Result<ExitCode> {
     let mut serve = ServeOptions { listen: options.listen, ..ServeOptions::new(&options.database) };
     match (&options.user, &options.password_file) {
         (Some(name), Some(path)) => {
-            let text = std::fs::read_to_string(path).with_context(|| format!("{}", path.display()))?;
+            let text =
+                std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
             let password = text.lines().next().unwrap_or_default().to_owned();
             if password.is_empty() {
                 bail!("{}: its first line is the password, and that is empty", path.display());

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use onetrip_capture::sides::Side;
 use onetrip_capture::source::{Progress, SourceError, Sources};
@@ -17,7 +17,7 @@ pub(crate) struct SidesOptions {
     /// Capture made at the client, in place of FILE; give it once for each file
     ///
     /// The report is that of this capture. With the server's it also says where each millisecond went: client, wire there, server,
-    /// wire back. The clocks need not agree: their offset is told from the packets, with its error.
+    /// wire back. The clocks need not agree: onetrip estimates their offset from the packets, and says how exact it is.
     #[arg(long, value_name = "FILE", requires = "server", conflicts_with = "follow")]
     pub(crate) client: Vec<PathBuf>,
     /// Capture of the same time made at the server; give it once for each file
@@ -44,7 +44,8 @@ impl SidesOptions {
         if let Some(path) = self.server.iter().find(|path| of_client.contains(&named(path))) {
             bail!("{} is given for both sides; it can be the capture of one", path.display());
         }
-        let sources = Sources::open(&self.server, false, Arc::clone(progress))?;
+        let sources =
+            Sources::open(&self.server, false, Arc::clone(progress)).context("cannot read the capture")?;
         let (client, server) = (Side::new(config), Side::new(config));
         Ok(Some(Both { client, server, sources, progress: Arc::clone(progress) }))
     }

@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use onetrip_ledger::{Analysis, Analyzer, Gaps, Mutes, TraceReader};
 
 use crate::progress::Progress;
@@ -8,7 +8,7 @@ use crate::say::say;
 
 /// Reads a whole trace; what of it cannot be read is among the summary's gaps.
 pub(crate) fn summarise(path: &Path, mutes: &Mutes) -> Result<Analysis> {
-    let mut reader = TraceReader::open(path)?;
+    let mut reader = TraceReader::open(path).context("cannot read the trace")?;
     let mut analyzer = Analyzer::new();
     let mut malformed = Gaps::default();
     let progress = Progress::of_file(path);

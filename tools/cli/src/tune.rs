@@ -58,7 +58,7 @@ pub(crate) struct TuneOptions {
     /// What the client may hold at once for messages and rows
     #[arg(long, value_name = "SIZE", default_value = "16MiB")]
     memory: ByteSize,
-    /// Say what the model says and measure nothing
+    /// Print what the model chooses, and measure nothing
     #[arg(long)]
     no_check: bool,
     /// Measure on this PostgreSQL, given as URL or keyword DSN

@@ -37,7 +37,12 @@ fn assert_ends(file: &[u8], options: &[&str], code: i32, says: &str) {
 #[test]
 fn a_capture_without_a_connection_is_read_and_judges_nothing() {
     let empty = head();
-    assert_ends(&empty, &[], 0, "No TCP connection with data is in the capture");
+    assert_ends(
+        &empty,
+        &[],
+        0,
+        "The capture holds no connection with data.\nWas it made on the right interface",
+    );
     assert_ends(&empty, &["--budget", "trips=9"], 91, "could not be judged");
     assert_ends(&empty, &["--budget", "trips=9", "--allow-no-connections"], 0, "");
 }

@@ -60,6 +60,23 @@ fn a_word_finds_a_term_and_the_findings_that_are_about_it() {
 }
 
 #[test]
+fn several_words_are_one_phrase_if_something_is_called_so() {
+    let phrase = explain(&["fetch", "size"]);
+    assert!(text(&phrase.stdout).starts_with("# OT004: tiny fetch size\n"), "{}", text(&phrase.stdout));
+    assert_eq!(text(&phrase.stdout).matches("# OT004").count(), 1);
+    assert!(text(&explain(&["think", "time"]).stdout).starts_with("think time: "));
+}
+
+#[test]
+fn a_word_of_the_glossarys_meanings_finds_its_terms_and_no_line_is_too_long() {
+    let output = explain(&["scram"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let said = text(&output.stdout);
+    assert!(said.contains("connection: ") && said.contains("gap: "), "{said}");
+    assert!(said.lines().all(|line| line.chars().count() <= 100), "{said}");
+}
+
+#[test]
 fn on_a_terminal_pages_are_rendered() {
     let output = onetrip().args(["explain", "OT001"]).env("CLICOLOR_FORCE", "1").output().unwrap();
     let page = text(&output.stdout);

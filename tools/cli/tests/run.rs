@@ -248,7 +248,7 @@ fn where_nothing_names_a_database_that_is_said() {
         let done = onetrip().args(["run", "true"]).envs(variables.iter().copied()).output().unwrap();
         text(&done.stderr)
     };
-    let default = "nothing names a database: libpq's default is taken";
+    let default = "nothing names a database, so libpq's default is used";
     assert!(said(&[]).contains(default), "{}", said(&[]));
     for named in [("PGHOST", "127.0.0.1"), ("SHOP", "postgres://127.0.0.1:1/shop")] {
         assert!(!said(&[named]).contains(default), "{}", said(&[named]));

@@ -11,7 +11,7 @@ use onetrip_wire::WireError;
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
     /// There is no such workload.
-    #[error("{0:?} is no workload; `onetrip lab list` names them")]
+    #[error("{0:?} is not a workload; `onetrip lab list` has the names")]
     UnknownWorkload(String),
     /// A workload's file says something that cannot be.
     #[error("workload {workload}: {reason}")]

@@ -10,7 +10,7 @@ use crate::json::FORMAT;
 #[derive(Debug, thiserror::Error)]
 pub enum BadReport {
     /// Not the object that `--format json` writes.
-    #[error("it is no report of onetrip's ({0}); write one with --format json")]
+    #[error("it is not a report of onetrip ({0}); write one with --format json")]
     Syntax(#[from] serde_json::Error),
     /// Written by another onetrip.
     #[error("it has format {0}, and this onetrip knows {FORMAT}: write it again")]

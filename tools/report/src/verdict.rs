@@ -54,9 +54,11 @@ pub(crate) fn sentence(verdict: &Verdict) -> String {
         }
         Rule::FailOn(code) => format!("{code} {}: found", code.title()),
         Rule::Increase { base } if verdict.allowed.is_none() => {
-            format!("{counted} trips, compared with {}", clean(base))
+            format!("{}, compared with {}", many(&counted, "trips"), clean(base))
         }
-        Rule::Increase { base } => format!("{counted} trips, {allowed} allowed after {}", clean(base)),
+        Rule::Increase { base } => {
+            format!("{}, {allowed} allowed after {}", many(&counted, "trips"), clean(base))
+        }
         Rule::Snapshot { measure, scope } if verdict.ruling == Ruling::Passed => {
             format!("{}, as in the snapshot", amount(&counted, *measure, scope.as_deref()))
         }
@@ -78,11 +80,19 @@ pub(crate) fn code(rule: &Rule) -> Option<Code> {
 fn amount(counted: &str, measure: Measure, scope: Option<&str>) -> String {
     let scope = inside(scope);
     match measure {
-        Measure::Finding(code) => format!("{counted} avoidable trips of {code} {}{scope}", code.title()),
-        Measure::RequestTripsMost => format!("{counted} trips in the longest request{scope}"),
-        Measure::RequestTripsMedian => format!("{counted} trips in the median request{scope}"),
-        measure => format!("{counted} {}{scope}", measure.to_string().replace('-', " ")),
+        Measure::Finding(code) => {
+            format!("{} of {code} {}{scope}", many(counted, "avoidable trips"), code.title())
+        }
+        Measure::RequestTripsMost => format!("{} in the longest request{scope}", many(counted, "trips")),
+        Measure::RequestTripsMedian => format!("{} in the median request{scope}", many(counted, "trips")),
+        measure => format!("{}{scope}", many(counted, &measure.to_string().replace('-', " "))),
     }
+}
+
+/// A count of things, whose name is in the singular where it is one.
+fn many(counted: &str, things: &str) -> String {
+    let things = if counted == "1" { things.strip_suffix('s').unwrap_or(things) } else { things };
+    format!("{counted} {things}")
 }
 
 fn inside(scope: Option<&str>) -> String {

@@ -85,7 +85,7 @@ fn a_report_is_read_back_as_an_earlier_run() {
     let read = onetrip_report::baseline("base.json", &Report::new(&summary).json()).unwrap();
     assert_eq!(read, onetrip_ledger::judge::Base::of("base.json", &summary));
     let refused = |text: &str| onetrip_report::baseline("x", text).unwrap_err().to_string();
-    assert!(refused("{}").contains("no report of onetrip's"));
+    assert!(refused("{}").contains("not a report of onetrip"));
     let newer = Report::new(&summary).json().replacen("\"format\": 1", "\"format\": 9", 1);
     assert!(refused(&newer).contains("format 9"));
 }

@@ -27,20 +27,22 @@ pub struct Example {
     pub after: &'static str,
 }
 
-/// The example of a finding's page that names a driver, if there is one.
+/// The example of a finding's page that names a driver, if there is one. Of each language, the first bad block belongs to the
+/// first good one, and so on.
 pub(super) fn example(code: Code, driver: Driver) -> Option<Example> {
     let fence = driver.language()?.fence();
     let (_, examples) = body(code).split_once("\n## Bad\n")?;
     let (bad, rest) = examples.split_once("\n## Good\n")?;
     let good = rest.split("\n## ").next()?;
-    let example = Example { before: block(bad, fence)?, after: block(good, fence)? };
-    example.before.contains(driver.name()).then_some(example)
+    let examples = blocks(bad, fence).into_iter().zip(blocks(good, fence));
+    let mut examples = examples.map(|(before, after)| Example { before, after });
+    examples.find(|example| example.before.contains(driver.name()))
 }
 
-/// The first block of code in a language.
-fn block<'t>(text: &'t str, fence: &str) -> Option<&'t str> {
-    let (_, rest) = text.split_once(&format!("```{fence}\n"))?;
-    rest.split("\n```").next()
+/// The blocks of code in a language.
+fn blocks<'t>(text: &'t str, fence: &str) -> Vec<&'t str> {
+    let begin = format!("```{fence}\n");
+    text.split(begin.as_str()).skip(1).filter_map(|rest| rest.split("\n```").next()).collect()
 }
 
 fn body(code: Code) -> &'static str {
@@ -108,8 +110,10 @@ mod tests {
         assert!(loop_.before.starts_with("# Django: ") && loop_.before.ends_with("])"), "{}", loop_.before);
         assert!(loop_.after.contains(".prefetch_related(\"books\")"));
         assert!(of(Code::Loop, "pgx").unwrap().after.contains("ANY($1)"));
+        let second = of(Code::Loop, "psycopg3").unwrap();
+        assert!(second.before.starts_with("# psycopg 3") && second.after.contains("ANY(%s)"), "{second:?}");
         // Of its language, but of others' drivers.
-        assert_eq!(of(Code::Loop, "psycopg3"), None);
+        assert_eq!(of(Code::Loop, "asyncpg"), None);
         assert_eq!(of(Code::Loop, "libpq"), None);
         let told = |code| Driver::all().filter(|driver| example(code, *driver).is_some()).count();
         for code in Code::ALL {

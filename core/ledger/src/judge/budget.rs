@@ -86,7 +86,7 @@ pub struct TopLevel {
 impl fmt::Display for TopLevel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, is_table } = self;
-        if *is_table { write!(f, "table [{name:?}]") } else { write!(f, "name {name:?} outside of a table") }
+        if *is_table { write!(f, "table [{name:?}]") } else { write!(f, "name {name:?} outside a table") }
     }
 }
 
@@ -285,7 +285,7 @@ mod tests {
         let said = refused("[budget]\ntrips = 1\n[\"GET /orders\"]\ntrips = 1\n");
         assert!(said.contains("did you mean [scope.\"GET /orders\"]?"), "{said}");
         let said = refused("trips = 1\n");
-        assert!(said.contains("name \"trips\" outside of a table"), "{said}");
+        assert!(said.contains("name \"trips\" outside a table"), "{said}");
         assert!(said.contains("write trips below [budget]"), "{said}");
         assert!(!refused("speed = 1\n").contains("did you mean"));
     }

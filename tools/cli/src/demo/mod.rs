@@ -39,10 +39,10 @@ const RTT_MAX: Duration = Duration::from_secs(1);
 
 /// What is shown.
 const STORY: &str = "\
-A program lists all employees and then asks for the salaries of each, one statement each. It runs beside its database, \
-at 0.389 ms and at 12.9 ms, and so do two programs that get the same answer with one statement. From afar the loop runs \
-over the first employees only, unless --full; nothing is scaled without saying so. At last the loop runs over all \
-employees from afar, in a transaction, with its round trips removed by --remedies exact.";
+A program lists all employees and then asks for the salaries of each of them, with one statement each. It runs next to its \
+database, at 0.389 ms and at 12.9 ms. Two programs that get the same answer with one statement do so, too. At 12.9 ms the loop \
+runs over the first employees only, unless --full is set. No time is scaled up. Finally the loop runs over all employees at \
+12.9 ms, in a transaction, with --remedies exact.";
 /// Where the tables are.
 #[cfg(feature = "embed")]
 const PLACE: &str = "\

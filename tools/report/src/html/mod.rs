@@ -11,6 +11,7 @@ use std::fmt::Write as _;
 
 use minijinja::value::{Serde, Value};
 use minijinja::{AutoEscape, Environment, HtmlEscape};
+use onetrip_ledger::judge::Ruling;
 use onetrip_ledger::timeline::Timeline;
 use serde::Serialize;
 
@@ -47,6 +48,8 @@ struct Page {
     findings_more: Option<String>,
     waterfall_lead: Option<String>,
     histogram: Option<view::HistogramView>,
+    /// What comes before everything else: checks of which one did not pass.
+    wrong: Vec<tables::Table>,
     tables: Vec<tables::Table>,
     footer: view::Footer,
     /// For the script, as JSON.
@@ -64,18 +67,21 @@ pub(crate) fn render(report: &Report<'_>, timeline: &Timeline) -> String {
     let waterfall = data::waterfall(report.summary, timeline);
     let histogram = view::histogram(&timeline.histogram);
     let tables = tables::tables(report);
-    let mut contents: Vec<Section> = [
+    let is_passed = report.ruling() == Ruling::Passed;
+    let (wrong, tables): (Vec<_>, Vec<_>) =
+        tables.into_iter().partition(|table| table.id == tables::CHECKS && !is_passed);
+    let of_table = |table: &tables::Table| Section { id: table.id, title: table.short };
+    let mut contents: Vec<Section> = wrong.iter().map(of_table).collect();
+    let parts = [
         ("time", "Time", times.is_some()),
         ("distance", "Distance", curve.is_some()),
         ("findings", "Findings", !findings.is_empty()),
         ("trips", "Trips", waterfall.is_some()),
         ("histogram", "Trip times", histogram.is_some()),
-    ]
-    .into_iter()
-    .filter(|(_, _, shown)| *shown)
-    .map(|(id, title, _)| Section { id, title })
-    .collect();
-    contents.extend(tables.iter().map(|table| Section { id: table.id, title: table.short }));
+    ];
+    let parts = parts.into_iter().filter(|(_, _, shown)| *shown);
+    contents.extend(parts.map(|(id, title, _)| Section { id, title }));
+    contents.extend(tables.iter().map(of_table));
     let data = data::script_data(curve.as_ref().and(drawn), waterfall.as_ref());
     let page = Page {
         headline: crate::clean::tied(&report.headline()),
@@ -96,6 +102,7 @@ pub(crate) fn render(report: &Report<'_>, timeline: &Timeline) -> String {
         findings_more: view::findings_more(report),
         waterfall_lead: waterfall.map(|waterfall| waterfall.lead),
         histogram,
+        wrong,
         tables,
         footer: view::footer(report),
         data: data.map(Value::from_safe_string),

@@ -17,6 +17,8 @@ const ROWS_MAX: usize = 100;
 const CHANGES_MAX: usize = 20;
 /// Spans of a capture listed.
 const RTT_ROWS_MAX: usize = 16;
+/// The section of the checks.
+pub(super) const CHECKS: &str = "budgets";
 /// Columns of a scope's name.
 const SCOPE_MAX: usize = 200;
 /// Columns of a changed statement.
@@ -227,7 +229,7 @@ fn budgets(report: &Report<'_>) -> Option<Table> {
     };
     let all = verdicts.len();
     (all > 0).then(|| Table {
-        id: "budgets",
+        id: CHECKS,
         short: "Checks",
         title: "Checks".into(),
         lead: String::new(),

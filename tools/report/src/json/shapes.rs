@@ -58,7 +58,7 @@ pub(super) struct Scope {
     statements: u64,
     /// Time spent in its trips, in nanoseconds.
     waited_ns: u64,
-    /// Distinct requests seen in it (from `traceparent`), zero where none were told apart.
+    /// Distinct requests seen in it (from `traceparent`); zero if no statement has one.
     requests: u64,
     /// Trips of the request in the middle, by trips: half of the requests have no fewer. Zero without requests.
     request_trips_median: u64,
@@ -308,7 +308,7 @@ pub(super) struct Clock {
     drift_ppb: i64,
     /// Times that one of the clocks was set or changed its rate.
     steps: u64,
-    /// Bytes' ways of which both ends were seen, and which the offset was told from.
+    /// Transfers that both captures have; the offset of the clocks is estimated from them.
     samples: u64,
     /// No offset explains the times: bytes arrive before they leave. The captures are of different paths, or the two are mistaken
     /// for each other.

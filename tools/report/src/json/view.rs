@@ -121,7 +121,7 @@ pub(super) struct PriceView {
     pub with_fixes: PredictionView,
     /// If one trip carried everything.
     pub one_trip: PredictionView,
-    /// The program as it is behind `--remedies exact`, without the trips of `would`. Null where remedies were on, or have nothing to do.
+    /// The program as it is, with `--remedies exact`: without the trips of `would`. Null if remedies were on, or have nothing to remove.
     pub with_remedies: Option<PredictionView>,
     /// Without the remedies that were on. Null where they took no trip out.
     pub without_remedies: Option<PredictionView>,
@@ -231,13 +231,13 @@ pub(super) struct Doubts {
     pub damaged_blocks: u64,
     /// Bytes of these.
     pub damaged_bytes: u64,
-    /// Bytes behind the last whole block of the trace.
+    /// Bytes after the last complete block of the trace.
     pub tail_bytes: u64,
     /// The trace is still being written, or its writer was killed.
     pub no_end: bool,
     /// Exchanges that are counted in full and kept in part.
     pub cut_exchanges: u64,
-    /// Statements beyond those that can be told apart.
+    /// Statements that were counted without their text, because there are too many different ones.
     pub untold_statements: u64,
     /// Statements beyond those that can be given a scope.
     pub unscoped_statements: u64,

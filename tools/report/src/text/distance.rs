@@ -17,7 +17,10 @@ pub(super) fn show(prices: &Prices, page: &mut Page) {
     page.heading("What it costs at a distance: a forecast from this run");
     let remedies = prices.rows.iter().find_map(|price| price.with_remedies.map(|_| "with remedies"));
     let none = prices.rows.iter().find_map(|price| price.without_remedies.map(|_| "no remedies"));
-    let rows = prices.rows.iter().map(|price| (numbers(price), range(price)));
+    // A round-trip time that is measured needs no forecast.
+    let measured = prices.rows.iter().find(|price| price.measured).map(|price| duration(price.rtt_ns));
+    let is_new = |price: &&Price| price.measured || Some(duration(price.rtt_ns)) != measured;
+    let rows = prices.rows.iter().filter(is_new).map(|price| (numbers(price), range(price)));
     let columns = ["round trip", "as is"].into_iter().chain(remedies).chain(none);
     let columns: Vec<&str> = columns.chain(["with code fixes", "one-trip limit"]).collect();
     page.table(&Table { columns: &columns, text: "as is, from – to", rows: rows.collect() });

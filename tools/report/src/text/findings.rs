@@ -3,7 +3,7 @@
 use onetrip_forecast::Prices;
 use onetrip_ledger::{Driver, Finding};
 
-use super::{Page, scope_name};
+use super::{Page, Paint, Style, scope_name};
 use crate::Report;
 use crate::clean::statement_text;
 use crate::number::{count, duration};
@@ -13,6 +13,8 @@ use crate::sites::lines;
 
 /// Findings listed; the rest are in the other formats.
 const FINDINGS_MAX: usize = 10;
+/// Share of all trips, or of all waiting, from which a finding is severe, in per cent.
+const SEVERE_PERCENT: u128 = 20;
 /// Where a finding's details begin.
 const INDENT: usize = 9;
 
@@ -29,7 +31,7 @@ pub(super) fn show(report: &Report<'_>, page: &mut Page) {
     let shown = &findings[..findings.len().min(FINDINGS_MAX)];
     let head = Head::over(shown, target(report));
     for finding in shown {
-        show_one(finding, &head, page);
+        show_one(finding, &head, severity(report, finding), page);
     }
     page.left_out(FINDINGS_MAX, findings.len(), "findings; --format json has them all");
     let style = page.style;
@@ -79,8 +81,22 @@ fn price(finding: &Finding, rtt_ns: u64) -> String {
     duration(finding.price_ns(rtt_ns as f64) as u64)
 }
 
-fn show_one(finding: &Finding, head: &Head, page: &mut Page) {
-    show_head(finding, head, page);
+/// The colour of a finding: red if it holds a large share of all trips or of all waiting, none where nothing is worth doing.
+fn severity(report: &Report<'_>, finding: &Finding) -> Paint {
+    let summary = report.summary;
+    let waited_all = summary.times.server_ns.saturating_add(summary.times.wire_ns);
+    let is_large = |part: u64, whole: u64| u128::from(part) * 100 >= u128::from(whole) * SEVERE_PERCENT;
+    if !report.is_worth_doing() {
+        Style::dim
+    } else if is_large(finding.avoidable, summary.trips.total) || is_large(finding.waited_ns, waited_all) {
+        Style::bad
+    } else {
+        Style::mark
+    }
+}
+
+fn show_one(finding: &Finding, head: &Head, paint: Paint, page: &mut Page) {
+    show_head(finding, head, paint, page);
     if let Some(statement) = finding.statements.first() {
         page.labelled_within(INDENT, "what ", statement_text(statement), 2);
     }
@@ -106,7 +122,7 @@ fn show_one(finding: &Finding, head: &Head, page: &mut Page) {
     }
 }
 
-fn show_head(finding: &Finding, head: &Head, page: &mut Page) {
+fn show_head(finding: &Finding, head: &Head, paint: Paint, page: &mut Page) {
     let style = page.style;
     let (code, title) = (finding.code.as_str(), finding.code.title());
     let (avoidable, trips) = (count(finding.avoidable), count(finding.trips));
@@ -116,7 +132,7 @@ fn show_head(finding: &Finding, head: &Head, page: &mut Page) {
             .price
             .map_or(String::new(), |(_, rtt)| format!(", {} at {}", price(finding, rtt), duration(rtt)));
         let sentence = format!("{title}: {avoidable} of {trips} trips avoidable, {waited} waited{priced}");
-        return page.labelled(2, code, &sentence);
+        return page.painted(2, (code, paint), &sentence, usize::MAX);
     }
     let title = style.bold(&format!("{title:<0$}", head.title));
     let trips = format!("{avoidable:>0$} of {trips:>1$} trips avoidable", head.avoidable, head.trips);
@@ -125,7 +141,7 @@ fn show_head(finding: &Finding, head: &Head, page: &mut Page) {
     });
     page.line(format!(
         "  {}  {title}   {trips}   {waited:>1$} waited{priced}",
-        style.mark(code),
+        paint(style, code),
         head.waited
     ));
 }

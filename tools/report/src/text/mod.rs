@@ -9,6 +9,8 @@ mod paint;
 pub(crate) mod sides;
 mod table;
 
+use onetrip_ledger::judge::Ruling;
+
 use self::table::Table;
 use crate::Report;
 use crate::clean::{clean, statement_text, wrap};
@@ -20,6 +22,9 @@ pub use paint::{Screen, Style};
 
 /// Statements, scopes and changes listed.
 const ROWS_MAX: usize = 10;
+
+/// How a label is painted.
+type Paint = fn(Style, &str) -> String;
 
 /// Lines under headings, with one empty line between sections.
 #[derive(Debug, Default)]
@@ -40,8 +45,14 @@ pub(crate) fn render(report: &Report<'_>, screen: Screen) -> String {
             page.paragraph(line, str::to_owned);
         }
     }
+    // What is wrong comes first, then what is worst.
+    let is_passed = report.ruling() == Ruling::Passed;
+    if !is_passed {
+        outcome::show_budgets(report, &mut page);
+    }
     overview::show(report, &mut page);
     if is_open {
+        findings::show(report, &mut page);
         overview::show_times(summary, &mut page);
         if let Some(prices) = report.prices() {
             distance::show(prices, &mut page);
@@ -54,9 +65,10 @@ pub(crate) fn render(report: &Report<'_>, screen: Screen) -> String {
         }
         show_statements(report, &mut page);
         show_scopes(report, &mut page);
-        findings::show(report, &mut page);
     }
-    outcome::show_budgets(report, &mut page);
+    if is_passed {
+        outcome::show_budgets(report, &mut page);
+    }
     outcome::show_comparison(report, &mut page);
     let mut text = page.lines.join("\n");
     text.push('\n');
@@ -111,9 +123,13 @@ impl Page {
     }
 
     fn labelled_within(&mut self, indent: usize, label: &str, text: &str, lines_max: usize) {
-        let label_width = crate::clean::width(label);
-        let start = indent + label_width + 2;
-        let mut lead = format!("{}{}  ", " ".repeat(indent), self.style.dim(label));
+        self.painted(indent, (label, Style::dim), text, lines_max);
+    }
+
+    fn painted(&mut self, indent: usize, label: (&str, Paint), text: &str, lines_max: usize) {
+        let (label, paint) = label;
+        let start = indent + crate::clean::width(label) + 2;
+        let mut lead = format!("{}{}  ", " ".repeat(indent), paint(self.style, label));
         for line in wrap(text, self.width - start, lines_max) {
             self.lines.push(format!("{lead}{line}"));
             lead = " ".repeat(start);

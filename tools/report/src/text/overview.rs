@@ -285,12 +285,12 @@ fn gaps(gaps: &Gaps) -> Vec<String> {
     if gaps.untold_statements > 0 {
         let runs = counted(gaps.untold_statements, "statement", "statements");
         said.push(format!(
-            "{runs} not told apart, as there are too many different ones; findings may miss some"
+            "{runs} counted without their text, because there are too many different ones; findings may miss some"
         ));
     }
     if gaps.unscoped_statements > 0 {
         let runs = counted(gaps.unscoped_statements, "statement", "statements");
-        said.push(format!("scopes or requests of {runs} not told apart, as there are too many"));
+        said.push(format!("{runs} counted without their scope or request, because there are too many"));
     }
     said
 }

@@ -1,3 +1,5 @@
+use crate::clean::wrap;
+
 /// Whether terminal text is coloured: the caller looks at the terminal and at `NO_COLOR`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Style {
@@ -31,6 +33,16 @@ impl Screen {
     /// Longest line, in columns.
     pub(super) fn width(self) -> usize {
         self.width
+    }
+
+    /// Running text in lines that fit and are easy to read: 100 columns at most. Each keeps the indentation of the first, and
+    /// those after it have `hanging` blanks more.
+    pub fn wrapped(self, text: &str, hanging: usize) -> String {
+        let indent = text.chars().take_while(|character| *character == ' ').count();
+        let room = self.width.min(Self::WIDTH).saturating_sub(indent + hanging).max(1);
+        let lines = wrap(text, room, usize::MAX);
+        let rest = format!("\n{}", " ".repeat(indent + hanging));
+        format!("{}{}", " ".repeat(indent), lines.join(&rest))
     }
 }
 
