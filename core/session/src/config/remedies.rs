@@ -67,7 +67,7 @@ impl FromStr for Remedies {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadRemedies {
     /// It starts with no tier.
-    #[error("{0:?} is no tier; write exact or none, and leave single remedies out by exact,-begin")]
+    #[error("{0:?} is not a value of --remedies; write exact or none. exact,-begin leaves one remedy out")]
     Tier(String),
     /// What follows the tier neither leaves out nor adds.
     #[error("{0:?}: a remedy is left out by exact,-begin and added by none,+begin")]
