@@ -123,7 +123,7 @@ pub enum ConninfoError {
         line: usize,
     },
     /// A setting that a gateway cannot keep.
-    #[error("the gateway cannot enforce {keyword}: {why}. Leave it out of the connection text{}", variable_too(.keyword))]
+    #[error("{keyword} cannot be enforced: {why}. Leave it out of the connection text{}", variable_too(.keyword))]
     NotKept {
         /// The setting.
         keyword: &'static str,
