@@ -9,8 +9,8 @@ use super::{About, Line, Measured};
 /// Servers seldom need so long for SELECT 1 every single time.
 const FAR_BEHIND: Duration = Duration::from_millis(1);
 const BEHIND_A_PROXY: &str = "\
-A server seldom needs more than a millisecond for each SELECT 1. A proxy, pooler or tunnel may end the\n\
-connection before the server; the path from there to the server then counts as server time.\n";
+A server seldom needs more than a millisecond for each SELECT 1. A proxy, pooler or tunnel may end\n\
+the connection before the server; the path from there to the server then counts as server time.\n";
 
 /// The report for people: at most 100 columns, all times in milliseconds.
 pub(super) fn text(measured: &Measured) -> String {
