@@ -5,18 +5,18 @@ use std::io;
 use std::path::PathBuf;
 
 use onetrip_wire::pg::{Severity, backend, frame};
+use rusqlite::ErrorCode;
 
 /// Why the server cannot start or had to stop.
 #[derive(Debug, thiserror::Error)]
 pub enum EmbedError {
     /// The database file could not be opened or is not one.
-    #[error("cannot open the SQLite database {path}")]
+    #[error("cannot open the SQLite database {}: {}", path.display(), reason(error))]
     Open {
         /// File as given in the options.
         path: PathBuf,
         /// SQLite's reason.
-        #[source]
-        source: rusqlite::Error,
+        error: rusqlite::Error,
     },
     /// The listening socket failed.
     #[error("cannot listen")]
@@ -24,6 +24,17 @@ pub enum EmbedError {
     /// The system refused something the server needs, such as a thread or random bytes.
     #[error("the system refused a resource")]
     System(#[source] io::Error),
+}
+
+/// Why a file could not be opened. SQLite says it twice, and names the file again.
+fn reason(error: &rusqlite::Error) -> Cow<'static, str> {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::CannotOpen) => {
+            "the file cannot be opened or made. Does its directory exist, and may you write there?".into()
+        }
+        Some(ErrorCode::NotADatabase) => "the file is not an SQLite database".into(),
+        _ => error.to_string().into(),
+    }
 }
 
 /// An error as a client sees it: SQLSTATE and text.

@@ -75,7 +75,7 @@ pub fn serve(
             connection.query_row("SELECT count(*) FROM sqlite_master", [], |_| Ok(()))?;
             Ok(connection)
         })
-        .map_err(|source| EmbedError::Open { path: options.database.clone(), source })?;
+        .map_err(|error| EmbedError::Open { path: options.database.clone(), error })?;
     listener.set_nonblocking(true).map_err(EmbedError::Listen)?;
     let context = Arc::new(Context::new(options).map_err(EmbedError::System)?);
     let registry = Arc::clone(&context.registry);
@@ -158,7 +158,7 @@ impl Server {
         let listener = TcpListener::bind(options.listen).map_err(EmbedError::Listen)?;
         let local_addr = listener.local_addr().map_err(EmbedError::Listen)?;
         database::open(&options, true)
-            .map_err(|source| EmbedError::Open { path: options.database.clone(), source })?;
+            .map_err(|error| EmbedError::Open { path: options.database.clone(), error })?;
         let shutdown = Shutdown::new()?;
         let theirs = shutdown.clone();
         let thread = std::thread::Builder::new()
