@@ -135,7 +135,7 @@ fn a_file_that_cannot_be_used_is_named_and_left_as_it_is() {
     let nowhere = run(&server, &directory.path().join("no/where"), &[], &["true"]);
     assert!(String::from_utf8_lossy(&nowhere.stderr).contains("there is no directory"), "{nowhere:?}");
     let no_file = run(&server, directory.path(), &[], &["true"]);
-    assert!(String::from_utf8_lossy(&no_file.stderr).contains("is no file"), "{no_file:?}");
+    assert!(String::from_utf8_lossy(&no_file.stderr).contains("is not a file"), "{no_file:?}");
 
     // A run that another one's damage meets at its end says so, and its own outcome counts.
     fs::write(&file, &whole).unwrap();
