@@ -1,3 +1,5 @@
+use std::ops::Deref;
+use std::slice;
 use std::sync::Arc;
 
 use onetrip_sql::StatementKind;
@@ -110,6 +112,46 @@ pub(super) struct Run<'e> {
     pub(super) columns: Option<&'e Arc<[String]>>,
 }
 
+/// Those of one exchange, in order. Mostly it is one, which takes no memory.
+#[derive(Debug, Default)]
+pub(super) enum Runs<'e> {
+    #[default]
+    None,
+    One(Run<'e>),
+    Many(Vec<Run<'e>>),
+}
+
+impl<'e> Runs<'e> {
+    pub(super) fn push(&mut self, run: Run<'e>) {
+        match self {
+            Self::None => *self = Self::One(run),
+            Self::One(first) => *self = Self::Many(vec![*first, run]),
+            Self::Many(runs) => runs.push(run),
+        }
+    }
+}
+
+impl<'e> Deref for Runs<'e> {
+    type Target = [Run<'e>];
+
+    fn deref(&self) -> &Self::Target {
+        match self {
+            Self::None => &[],
+            Self::One(run) => slice::from_ref(run),
+            Self::Many(runs) => runs,
+        }
+    }
+}
+
+impl<'r, 'e> IntoIterator for &'r Runs<'e> {
+    type Item = &'r Run<'e>;
+    type IntoIter = slice::Iter<'r, Run<'e>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
 impl Run<'_> {
     /// Whether this run goes on with a result that was begun before.
     pub(super) fn continues(&self) -> bool {
@@ -165,7 +207,7 @@ pub(super) struct Event<'e> {
     /// What remedies would have done with it, where they were off.
     pub(super) would: Verdict,
     /// The statements that ran to their end, in order.
-    pub(super) runs: Vec<Run<'e>>,
+    pub(super) runs: Runs<'e>,
 }
 
 impl<'e> Event<'e> {
@@ -212,7 +254,7 @@ impl<'e> Event<'e> {
 
     /// The one statement that a remedy answered out of what it had read ahead.
     pub(super) fn run_from_memory(&self) -> Option<&Run<'e>> {
-        match self.runs.as_slice() {
+        match &*self.runs {
             [only] if matches!(self.exchange.remedy, Some(Remedy::Loops | Remedy::Repeats)) => Some(only),
             _ => None,
         }
@@ -236,7 +278,7 @@ impl<'e> Event<'e> {
 
     /// The one transaction-control statement that had this trip for itself.
     pub(super) fn sole_control(&self) -> Option<StatementKind> {
-        match self.runs.as_slice() {
+        match &*self.runs {
             [only] if self.is_own_trip() && only.facts.kind.is_transaction_control() => Some(only.facts.kind),
             _ => None,
         }

@@ -205,18 +205,21 @@ impl ResultStore {
         let width = usize::from(run.statement.key_columns);
         let Some(columns) = run.columns.filter(|columns| width > 0 && columns.len() == width) else { return };
         let earlier = run.continues().then(|| own.iter().find(|old| old.template == run.template)).flatten();
-        let (id, mut values) = match earlier {
-            Some(earlier) if earlier.width == width => (earlier.id, earlier.values.clone()),
-            _ => {
-                self.next_id += 1;
-                (self.next_id, Vec::new())
-            }
-        };
-        values.extend_from_slice(run.results);
-        values.truncate(VALUES_MAX / width * width);
-        if values.len() < 2 * width {
+        let earlier = earlier.filter(|earlier| earlier.width == width);
+        let before: &[u32] = earlier.map_or(&[], |earlier| &earlier.values);
+        // Most results are one row: they take no memory.
+        if before.len() + run.results.len() < 2 * width {
             return;
         }
+        let id = match earlier {
+            Some(earlier) => earlier.id,
+            None => {
+                self.next_id += 1;
+                self.next_id
+            }
+        };
+        let mut values = [before, run.results].concat();
+        values.truncate(VALUES_MAX / width * width);
         let result = Arc::new(ResultSet {
             id,
             template: run.template,

@@ -6,7 +6,7 @@ use super::Shared;
 use super::client::Client;
 use super::connections::Life;
 use super::detectors::Detectors;
-use super::event::{Event, Place, Run};
+use super::event::{Event, Place, Run, Runs};
 use super::pace::Pace;
 use super::would::{Shadow, Verdict};
 use crate::stacks::{Recogniser, Startup};
@@ -124,10 +124,10 @@ impl Names {
     }
 
     /// The exchange's statements that ran to their end.
-    fn runs<'e>(&'e self, exchange: &'e Exchange, shared: &Shared) -> Vec<Run<'e>> {
+    fn runs<'e>(&'e self, exchange: &'e Exchange, shared: &Shared) -> Runs<'e> {
         let mut parameters = exchange.parameters.as_slice();
         let mut results = exchange.results.as_slice();
-        let mut runs = Vec::with_capacity(exchange.statements.len());
+        let mut runs = Runs::default();
         for statement in &exchange.statements {
             let (own_parameters, rest) = parameters.split_at(usize::from(statement.parameters));
             parameters = rest;
