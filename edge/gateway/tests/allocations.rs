@@ -3,56 +3,15 @@
 //!
 //! Alone in its binary: the counter counts all threads but those of the test.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use onetrip_gateway::{Gateway, GatewayConfig, ListenAddress, Remedies};
+use onetrip_heap::{ALLOCATIONS_OF_ALL, IS_LEFT_OUT};
 use onetrip_target::{Conninfo, Environment};
-
-struct Counting;
-
-static TAKEN: AtomicUsize = AtomicUsize::new(0);
-
-thread_local! {
-    /// This thread is the test's.
-    static IS_OURS: Cell<bool> = const { Cell::new(false) };
-}
-
-fn count() {
-    if !IS_OURS.get() {
-        TAKEN.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
-// SAFETY: every call goes to the system's allocator unchanged; the counter and the flag need no allocation and no
-// destructor.
-#[allow(unsafe_code)]
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
-        // SAFETY: the caller keeps the contract of `alloc`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the pointer comes from `System.alloc` with this layout.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count();
-        // SAFETY: the pointer comes from `System.alloc` with this layout, the caller answers for the size.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 /// Exchanges before those that are counted: templates are known then, and buffers are there.
 const FIRST: usize = 300;
@@ -86,7 +45,7 @@ fn stub() -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port is free");
     let port = listener.local_addr().expect("it is bound").port();
     thread::spawn(move || {
-        IS_OURS.set(true);
+        IS_LEFT_OUT.set(true);
         let (mut stream, _) = listener.accept().expect("a client comes");
         stream.set_nodelay(true).expect("a socket");
         stream.read_exact(&mut [0; STARTUP.len()]).expect("a startup packet");
@@ -110,6 +69,18 @@ fn exchange(stream: &mut TcpStream, (asked, answer): Exchange) {
     assert!(buffer[..answer.len()] == *answer);
 }
 
+/// Waits until the gateway has analyzed what it has recorded: with the first connection it makes what all of them share.
+fn await_rest() {
+    let mut before = None;
+    loop {
+        let now = ALLOCATIONS_OF_ALL.load(Ordering::Relaxed);
+        if before.replace(now) == Some(now) {
+            return;
+        }
+        thread::sleep(2 * HAND_OVER);
+    }
+}
+
 /// Allocations of the gateway's threads in all exchanges, and how many there may be.
 fn taken(remedies: Remedies, first: Option<Exchange>, again: Exchange) -> (usize, usize) {
     let upstream = format!("postgres://onetrip@127.0.0.1:{}/postgres?sslmode=disable", stub());
@@ -124,9 +95,11 @@ fn taken(remedies: Remedies, first: Option<Exchange>, again: Exchange) -> (usize
     stream.read_exact(&mut [0; WELCOME.len()]).expect("it is let in, with a key of the gateway's");
     first.into_iter().for_each(|first| exchange(&mut stream, first));
     (0..FIRST).for_each(|_| exchange(&mut stream, again));
-    let (before, started) = (TAKEN.load(Ordering::Relaxed), Instant::now());
+    await_rest();
+    (0..FIRST).for_each(|_| exchange(&mut stream, again));
+    let (before, started) = (ALLOCATIONS_OF_ALL.load(Ordering::Relaxed), Instant::now());
     (0..EXCHANGES).for_each(|_| exchange(&mut stream, again));
-    let taken = TAKEN.load(Ordering::Relaxed) - before;
+    let taken = ALLOCATIONS_OF_ALL.load(Ordering::Relaxed) - before;
     let hand_overs = started.elapsed().as_millis() / HAND_OVER.as_millis() + 1;
     drop(stream);
     gateway.stop();
@@ -135,7 +108,7 @@ fn taken(remedies: Remedies, first: Option<Exchange>, again: Exchange) -> (usize
 
 #[test]
 fn an_exchange_allocates_nothing() {
-    IS_OURS.set(true);
+    IS_LEFT_OUT.set(true);
     for (what, remedies) in [("observing", Remedies::default()), ("with remedies", Remedies::exact())] {
         for (how, first, again) in
             [("simple", None, (QUERY, ROWS)), ("prepared", Some((PARSE, PARSED)), (EXECUTE, BOUND))]
