@@ -295,9 +295,10 @@ impl Worker {
     /// Gives every other connection that is in use to a worker that has less to do, if there is one.
     fn share(&mut self, now: Instant) {
         let Some((inbox, load)) = Crew::helper(&self.crew, &self.inbox, now) else { return };
-        let given: Vec<usize> = self.stirred.iter().copied().skip(1).step_by(2).collect();
-        self.stirred.retain(|seat| !given.contains(seat));
-        for seat in given {
+        let (kept, given): (Vec<_>, Vec<_>) =
+            self.stirred.drain(..).enumerate().partition(|(place, _)| place % 2 == 0);
+        self.stirred.extend(kept.into_iter().map(|(_, seat)| seat));
+        for (_, seat) in given {
             let Some(Seat { mut connection, .. }) = self.seats.try_remove(seat) else { continue };
             self.load.goes();
             match connection.get_up(self.poll.registry()) {
