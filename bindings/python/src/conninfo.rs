@@ -4,7 +4,7 @@ use onetrip_target::Settings;
 use pyo3::prelude::*;
 
 use crate::errors::misuse;
-use crate::session::OWN_KEYWORDS;
+use crate::session::refuse_unknown;
 
 /// The options of connection text, by their keywords.
 #[pyfunction]
@@ -13,8 +13,6 @@ pub(crate) fn conninfo_options(py: Python<'_>, text: &str) -> PyResult<Vec<(Stri
         return Ok(Vec::new());
     }
     let settings = Settings::parse(text).map_err(|error| misuse(py, "usage", &error.to_string()))?;
-    if let Some(keyword) = settings.unknown().find(|keyword| !OWN_KEYWORDS.contains(keyword)) {
-        return Err(misuse(py, "usage", &format!("there is no connection option {keyword:?}")));
-    }
+    refuse_unknown(py, &settings)?;
     Ok(settings.iter().map(|(keyword, value)| (keyword.to_owned(), value.to_owned())).collect())
 }

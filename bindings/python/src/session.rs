@@ -34,7 +34,7 @@ const COPY_BYTES: usize = 64 * 1024;
 pub(crate) const ENCODING: &str = "client_encoding";
 
 /// Keywords that are the client's own.
-pub(crate) const OWN_KEYWORDS: [&str; 3] = ["pipelining", "statement_cache", "lob_prefetch"];
+const OWN_KEYWORDS: [&str; 3] = ["pipelining", "statement_cache", "lob_prefetch"];
 
 /// Longest wait for a connection where nothing else is said.
 const CONNECT_SECONDS: u64 = 130;
@@ -94,15 +94,21 @@ impl How {
     }
 }
 
+/// Raises an error for an option that there is not.
+pub(crate) fn refuse_unknown(py: Python<'_>, settings: &Settings) -> PyResult<()> {
+    match settings.unknown().find(|keyword| !OWN_KEYWORDS.contains(keyword)) {
+        Some(keyword) => Err(misuse(py, "usage", &format!("there is no connection option {keyword:?}"))),
+        None => Ok(()),
+    }
+}
+
 /// Connection text and keywords as settings of the client.
 pub(crate) fn config(py: Python<'_>, text: &str, keywords: Vec<(String, String)>) -> PyResult<Arc<Config>> {
     let known = Settings::default();
     for (keyword, _) in &keywords {
         let mut one = known.clone();
         one.set(keyword, "");
-        if one.unknown().next().is_some() && !OWN_KEYWORDS.contains(&keyword.as_str()) {
-            return Err(misuse(py, "usage", &format!("there is no connection option {keyword:?}")));
-        }
+        refuse_unknown(py, &one)?;
     }
     let config = || -> Result<Config, ConnectError> {
         let is_empty = text.trim().is_empty();
