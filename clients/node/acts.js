@@ -2,25 +2,17 @@
 //
 // The connection comes from the PG* environment. Nothing is printed on success.
 import assert from 'node:assert/strict'
-import { randomUUID } from 'node:crypto'
 import pg from 'pg'
 import Cursor from 'pg-cursor'
+import { ACCOUNT_IDS, AUTHOR_COUNT, BOOKS_PER_AUTHOR, LOOP_COUNT, PAGE_AUTHORS, WRITE_ROWS } from './seeded.js'
+import { main, messages, unseen, upTo } from './seeded.js'
 
 // What the seeded tables hold (clients/schema.sql).
-const AUTHOR_COUNT = 12
-const BOOKS_PER_AUTHOR = 3
-const LOOP_COUNT = 10
 const WALK_ROWS = 50
 const TABLE_ROWS = 200
-const WRITE_ROWS = 20
-const ACCOUNT_IDS = [
-  311, 324, 338, 347, 359, 366, 372, 385, 394, 408,
-  419, 423, 437, 446, 458, 469, 471, 483, 495, 502,
-]
 const FILE_IDS = [613, 627, 634]
 const FILE_CONTENT = '0123456789'.repeat(30)
 const FILE_PORTION = 100
-const PAGE_AUTHORS = [112, 140, 175, 203]
 const READ_ONLY = 0x40000 // INV_READ of libpq-fs.h
 
 const AUTHORS = 'SELECT id, name FROM authors ORDER BY id'
@@ -28,11 +20,6 @@ const BOOKS_OF = 'SELECT title, price FROM books WHERE author_id = $1 ORDER BY i
 const INSERT_LOG = 'INSERT INTO log (message) VALUES ($1)'
 const UPDATE_ACCOUNT = 'UPDATE accounts SET balance = balance + $1 WHERE id = $2'
 const SELECT_VALUE = 'SELECT v FROM t WHERE id = $1'
-
-const messages = Array.from({ length: WRITE_ROWS }, (_, i) => `message ${i + 1}`)
-/** Names that no row has. */
-const unseen = () => Array.from({ length: WRITE_ROWS }, () => `unseen ${randomUUID()}`)
-const upTo = (count) => Array.from({ length: count }, (_, i) => i + 1)
 
 /** An act with a connection of its own. */
 const connected = (work) => async () => {
@@ -323,12 +310,4 @@ const acts = {
   fixed_OT016: tenRequests(twoReads),
 }
 
-const name = process.argv[2]
-if (name === '--list') {
-  console.log(Object.keys(acts).join('\n'))
-} else if (!Object.hasOwn(acts, name ?? '')) {
-  console.error(`usage: node acts.js ${Object.keys(acts).join('|')}`)
-  process.exitCode = 2
-} else {
-  await acts[name]()
-}
+await main(acts)

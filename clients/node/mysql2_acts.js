@@ -2,30 +2,15 @@
 //
 // The connection comes from the MYSQL_* environment. Nothing is printed on success.
 import assert from 'node:assert/strict'
-import { randomUUID } from 'node:crypto'
 import mysql from 'mysql2/promise'
-
-// What the seeded tables hold (clients/mysql/schema.sql).
-const AUTHOR_COUNT = 12
-const BOOKS_PER_AUTHOR = 3
-const LOOP_COUNT = 10
-const WRITE_ROWS = 20
-const ACCOUNT_IDS = [
-  311, 324, 338, 347, 359, 366, 372, 385, 394, 408,
-  419, 423, 437, 446, 458, 469, 471, 483, 495, 502,
-]
-const PAGE_AUTHORS = [112, 140, 175, 203]
+import { ACCOUNT_IDS, AUTHOR_COUNT, BOOKS_PER_AUTHOR, LOOP_COUNT, PAGE_AUTHORS, WRITE_ROWS } from './seeded.js'
+import { main, messages, unseen, upTo } from './seeded.js'
 
 const AUTHORS = 'SELECT id, name FROM authors ORDER BY id'
 const BOOKS_OF = 'SELECT title, price FROM books WHERE author_id = ? ORDER BY id'
 const INSERT_LOG = 'INSERT INTO log (message) VALUES (?)'
 const UPDATE_ACCOUNT = 'UPDATE accounts SET balance = balance + ? WHERE id = ?'
 const SELECT_VALUE = 'SELECT v FROM t WHERE id = ?'
-
-const messages = Array.from({ length: WRITE_ROWS }, (_, i) => `message ${i + 1}`)
-/** Names that no row has. */
-const unseen = () => Array.from({ length: WRITE_ROWS }, () => `unseen ${randomUUID()}`)
-const upTo = (count) => Array.from({ length: count }, (_, i) => i + 1)
 
 const settings = () => ({
   host: process.env.MYSQL_HOST,
@@ -272,12 +257,4 @@ const acts = {
   trap_two_of_each: connected(twoOfEach),
 }
 
-const name = process.argv[2]
-if (name === '--list') {
-  console.log(Object.keys(acts).join('\n'))
-} else if (!Object.hasOwn(acts, name ?? '')) {
-  console.error(`usage: node mysql2_acts.js ${Object.keys(acts).join('|')}`)
-  process.exitCode = 2
-} else {
-  await acts[name]()
-}
+await main(acts)
