@@ -24,6 +24,11 @@ FILE_CONTENT = b"0123456789" * 30
 FILE_PORTION = 100
 PAGE_AUTHORS = (112, 140, 175, 203)
 
+# Statements of drivers that write a parameter as %s.
+BOOKS_OF = "SELECT title, price FROM books WHERE author_id = %s ORDER BY id"
+INSERT_LOG = "INSERT INTO log (message) VALUES (%s)"
+UPDATE_ACCOUNT = "UPDATE accounts SET balance = balance + %s WHERE id = %s"
+
 REGISTERED: dict[str, Act] = {}
 
 

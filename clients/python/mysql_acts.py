@@ -11,9 +11,12 @@ from typing import Any
 from acts import (
     ACCOUNT_IDS,
     AUTHOR_COUNT,
+    BOOKS_OF,
     BOOKS_PER_AUTHOR,
+    INSERT_LOG,
     LOOP_COUNT,
     PAGE_AUTHORS,
+    UPDATE_ACCOUNT,
     act,
     expect,
     messages,
@@ -21,9 +24,6 @@ from acts import (
     unseen,
 )
 
-BOOKS_OF = "SELECT title, price FROM books WHERE author_id = %s ORDER BY id"
-INSERT_LOG = "INSERT INTO log (message) VALUES (%s)"
-UPDATE_ACCOUNT = "UPDATE accounts SET balance = balance + %s WHERE id = %s"
 AUTHOR_PAGE = (
     "SELECT name FROM authors WHERE id = %s",
     "SELECT title FROM books WHERE author_id = %s ORDER BY id",
@@ -139,23 +139,18 @@ def register(connect_to: Connect, begin: Callable[[Any], None], ping: Callable[[
             select(cur, 1)
             cur.execute("RELEASE SAVEPOINT one")
 
-    @act
-    def n_plus_one_10() -> None:
-        with cursor(autocommit=False) as cur:
-            cur.execute("SELECT id, name FROM authors ORDER BY id LIMIT %s", (LOOP_COUNT,))
+    def books_of_each(limit: int, autocommit: bool) -> None:
+        with cursor(autocommit) as cur:
+            cur.execute("SELECT id, name FROM authors ORDER BY id LIMIT %s", (limit,))
             for author_id, _ in cur.fetchall():
                 cur.execute(BOOKS_OF, (author_id,))
                 expect(len(cur.fetchall()), BOOKS_PER_AUTHOR)
+
+    named("n_plus_one_10", partial(books_of_each, LOOP_COUNT, autocommit=False))
 
     # ---- findings: what a program does badly, and the same done well
 
-    @act
-    def bad_OT001() -> None:
-        with cursor() as cur:
-            cur.execute("SELECT id, name FROM authors ORDER BY id")
-            for author_id, _ in cur.fetchall():
-                cur.execute(BOOKS_OF, (author_id,))
-                expect(len(cur.fetchall()), BOOKS_PER_AUTHOR)
+    named("bad_OT001", partial(books_of_each, AUTHOR_COUNT, autocommit=True))
 
     @act
     def fixed_OT001() -> None:
@@ -189,9 +184,7 @@ def register(connect_to: Connect, begin: Callable[[Any], None], ping: Callable[[
     @act
     def fixed_OT002_update() -> None:
         with cursor(autocommit=False) as cur:
-            cur.execute(
-                f"UPDATE accounts SET balance = balance + 1 WHERE id IN ({marks(ACCOUNT_IDS)})", ACCOUNT_IDS
-            )
+            cur.execute(f"UPDATE accounts SET balance = balance + 1 WHERE id IN ({marks(ACCOUNT_IDS)})", ACCOUNT_IDS)
             expect(cur.rowcount, len(ACCOUNT_IDS))
 
     def repeat(count: int) -> None:

@@ -14,13 +14,16 @@ import psycopg2.pool
 from acts import (
     ACCOUNT_IDS,
     AUTHOR_COUNT,
+    BOOKS_OF,
     BOOKS_PER_AUTHOR,
     FILE_CONTENT,
     FILE_IDS,
     FILE_PORTION,
+    INSERT_LOG,
     LOOP_COUNT,
     PAGE_AUTHORS,
     TABLE_ROWS,
+    UPDATE_ACCOUNT,
     WALK_ROWS,
     act,
     expect,
@@ -29,10 +32,6 @@ from acts import (
     named,
     unseen,
 )
-
-BOOKS_OF = "SELECT title, price FROM books WHERE author_id = %s ORDER BY id"
-INSERT_LOG = "INSERT INTO log (message) VALUES (%s)"
-UPDATE_ACCOUNT = "UPDATE accounts SET balance = balance + %s WHERE id = %s"
 
 
 @contextmanager

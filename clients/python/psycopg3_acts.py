@@ -12,13 +12,16 @@ import psycopg_pool
 from acts import (
     ACCOUNT_IDS,
     AUTHOR_COUNT,
+    BOOKS_OF,
     BOOKS_PER_AUTHOR,
     FILE_CONTENT,
     FILE_IDS,
     FILE_PORTION,
+    INSERT_LOG,
     LOOP_COUNT,
     PAGE_AUTHORS,
     TABLE_ROWS,
+    UPDATE_ACCOUNT,
     WALK_ROWS,
     act,
     expect,
@@ -29,9 +32,6 @@ from acts import (
 )
 
 AUTHORS = "SELECT id, name FROM authors ORDER BY id"
-BOOKS_OF = "SELECT title, price FROM books WHERE author_id = %s ORDER BY id"
-INSERT_LOG = "INSERT INTO log (message) VALUES (%s)"
-UPDATE_ACCOUNT = "UPDATE accounts SET balance = balance + %s WHERE id = %s"
 
 
 def open_connection(autocommit: bool = False) -> psycopg.Connection:

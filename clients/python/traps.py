@@ -16,6 +16,7 @@ import psycopg_pool
 from acts import (
     ACCOUNT_IDS,
     AUTHOR_COUNT,
+    BOOKS_OF,
     BOOKS_PER_AUTHOR,
     FILE_CONTENT,
     FILE_IDS,
@@ -29,7 +30,6 @@ from acts import (
 )
 
 AUTHORS = "SELECT id, name FROM authors ORDER BY id"
-BOOKS_OF = "SELECT title, price FROM books WHERE author_id = %s ORDER BY id"
 BOOK_COUNT_OF = "SELECT count(*) FROM books WHERE author_id = %s"
 SELECT_VALUE = "SELECT v FROM t WHERE id = %s"
 WORKERS = 4
