@@ -27,8 +27,8 @@ test:
 	@scripts/setup test
 	@$(CARGO) xtask test
 
-# What takes hours: stacks that are slow to start, long generated programs, Spark, faults, the soak, fuzzing, and packages on a bare
-# Debian (as root).
+# What takes hours: stacks that are slow to start, long generated programs, other versions of Python, Spark, faults, the soak, fuzzing,
+# and packages on a bare Debian (as root).
 nightly:
 	@scripts/setup test
 	@$(CARGO) xtask nightly

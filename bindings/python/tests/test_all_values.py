@@ -100,6 +100,14 @@ VALUES: dict[str, list[str]] = {
     "xid8": ["7"],
     "xml": ["<a>b</a>"],
 }  # fmt: skip
+# Rows of no type with a name, which only the server makes.
+RECORDS = [
+    "ROW()", "ROW(NULL)", "ROW('')", "ROW(NULL, NULL)", "ROW(1, 'a', NULL, '')", "ROW('zwölf', 'q\"u,o\te()')",
+    "ROW(1.50, date '2024-02-29', ARRAY[1, NULL], interval '1 day', true, '\\x00ff'::bytea)", "ROW(ROW(1, 'b,c'), 'x')",
+    "ROW(json '[1]', uuid 'ffffffff-0123-4567-89ab-cdef01234567', inet '10.0.0.1/8', int4range(1, 5))",
+    "ARRAY[ROW(1, 'a'), NULL, ROW(2, NULL)]", "ARRAY[[ROW(1)], [ROW(2)]]", "ROW(ARRAY[ROW(1, 2)])",
+    "ARRAY(SELECT ROW(1) WHERE false)",
+]  # fmt: skip
 # Types whose values only the server makes.
 NOT_READ = {
     "pg_brin_bloom_summary", "pg_brin_minmax_multi_summary", "pg_dependencies", "pg_mcv_list", "pg_ndistinct",
@@ -200,6 +208,10 @@ def copied_in(connection: Any, name: str, value: Any, form: str) -> Outcome:
     return outcome(rows)
 
 
+def selected(connection: Any, form: str, binary: bool) -> Outcome:
+    return outcome(lambda: connection.execute(f"SELECT {form}", binary=binary).fetchone()[0])
+
+
 @contextlib.contextmanager
 def under(connections: tuple[Any, Any], setting: str) -> Iterator[None]:
     for connection in connections:
@@ -266,3 +278,20 @@ def test_each_value_is_psycopgs_in_each_form_under_each_setting(both: tuple[Any,
             connection.execute("DROP TABLE written")
     assert not different, "\n".join(map(str, different))
     assert {reason for reason, names, _, _ in KNOWN if name in names} == reasons, "what is known to differ does"
+
+
+@pytest.mark.parametrize("form", RECORDS)
+def test_each_record_is_psycopgs_in_each_form_under_each_setting(both: tuple[Any, Any], form: str) -> None:
+    for label, setting in SETTINGS.items():
+        with under(both, setting):
+            for binary in (False, True):
+                ours, theirs = (selected(connection, form, binary) for connection in both)
+                assert ours == theirs, (label, binary)
+
+
+def test_a_moment_in_a_record_has_the_sessions_zone(both: tuple[Any, Any]) -> None:
+    with under(both, SETTINGS["Rome"]):
+        for form in ("timestamptz '2024-01-01 00:00+00'", "ROW(timestamptz '2024-01-01 00:00+00')"):
+            value = both[0].execute(f"SELECT {form}", binary=True).fetchone()[0]
+            moment = value[0] if isinstance(value, tuple) else value
+            assert str(moment.tzinfo) == "Europe/Rome"  # psycopg takes UTC for the one in the record

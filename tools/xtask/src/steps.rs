@@ -223,6 +223,12 @@ pub(crate) fn nightly() -> Result<Vec<Step>> {
             vec![programs("sessions", "100000"), programs("postgres", "5000")],
         ),
         step(
+            "pythons",
+            40,
+            "the Python package's tests on CPython 3.10, 3.12, 3.13 and 3.14",
+            vec![run(Spec::new("scripts/test-pythons", [""; 0]))],
+        ),
+        step(
             "spark",
             15,
             "contrib/spark on a Parquet export finds what the analyzer finds",

@@ -101,7 +101,9 @@ pub(crate) fn is_text(ty: &Type) -> bool {
 }
 
 pub(crate) fn element_of(ty: &Type) -> Option<&Type> {
+    static RECORD: Type = Type::RECORD;
     match ty.kind() {
+        _ if *ty == Type::RECORD_ARRAY => Some(&RECORD), // a pseudo-type by its kind
         // These are arrays by their kind, but not by how they are written.
         _ if [Type::INT2_VECTOR, Type::OID_VECTOR, Type::BOX_ARRAY].contains(ty) => None,
         Kind::Array(element) => Some(element),
@@ -109,8 +111,8 @@ pub(crate) fn element_of(ty: &Type) -> Option<&Type> {
     }
 }
 
-/// The type of the elements of arrays in binary, which have no signs between them.
-pub(crate) fn element_in_binary(ty: &Type) -> Option<&Type> {
+/// The type of the elements of an array, whatever sign its text has between them.
+pub(crate) fn element_of_any(ty: &Type) -> Option<&Type> {
     match ty.kind() {
         Kind::Array(element) if *ty == Type::BOX_ARRAY => Some(element),
         _ => element_of(ty),

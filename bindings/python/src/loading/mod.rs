@@ -82,14 +82,12 @@ impl Loader {
             Type::BYTEA => Self::Bytes,
             Type::UUID => Self::Uuid,
             _ if needs_session(ty) => Self::Time(times::Times::of(py, ty, session)),
-            // Arrays by their kind, but not by how they are written.
-            Type::INT2_VECTOR | Type::OID_VECTOR => Self::text(session),
-            _ => match ty.kind() {
-                Kind::Array(element) => {
+            _ => match binary::element_of_any(ty) {
+                Some(element) => {
                     let sign = if *element == Type::BOX { b';' } else { b',' };
                     Self::Array(Box::new(Self::of(py, element, own, session)?), sign)
                 }
-                _ => Self::text(session),
+                None => Self::text(session),
             },
         })
     }
@@ -111,7 +109,7 @@ impl Loader {
         if let Some(function) = registered_binary(py, ty.oid())? {
             return Ok(Self::CallBinary(function, for_parts(ty, session)));
         }
-        if let Some(element) = binary::element_in_binary(ty) {
+        if let Some(element) = binary::element_of_any(ty) {
             let element = Self::of_binary(py, element, own, session)?;
             return Ok(Self::Array(Box::new(element), b','));
         }
@@ -176,11 +174,9 @@ impl Loader {
             },
             (Self::Text, _) if binary::is_text(ty) => Some(PyString::from_bytes(py, bytes)?.into_any()),
             (Self::Time(times), _) => times.load_binary(py, bytes)?,
-            (Self::Array(element, _), _) => match ty.kind() {
-                Kind::Array(of) if binary::element_in_binary(ty).is_some() => {
-                    Some(arrays::load_binary(py, element, of, bytes)?)
-                }
-                _ => None,
+            (Self::Array(element, _), _) => match binary::element_of_any(ty) {
+                Some(of) => Some(arrays::load_binary(py, element, of, bytes)?),
+                None => None,
             },
             _ => None,
         };
@@ -297,10 +293,7 @@ fn text(bytes: &[u8]) -> PyResult<&str> {
 /// Whether loaders of some types depend on the session's settings.
 pub(crate) fn any_needs_session<'t>(types: impl IntoIterator<Item = &'t Type>) -> bool {
     types.into_iter().any(|ty| {
-        let ty = match ty.kind() {
-            Kind::Array(element) => element,
-            _ => ty,
-        };
+        let ty = binary::element_of_any(ty).unwrap_or(ty);
         needs_session(ty) || has_parts(ty)
     })
 }
