@@ -14,6 +14,11 @@ use crate::tcp::{Chunk, Way, is_after};
 use crate::tls::{Closed, KeyLog, Tls};
 use crate::turns::Turns;
 
+/// The last command but those of MariaDB.
+const COMMAND_MAX: u8 = command::SUBSCRIBE_GROUP_REPLICATION_STREAM;
+/// Commands within the server only.
+const NEVER_SENT: [u8; 5] =
+    [command::SLEEP, command::CONNECT, command::TIME, command::DELAYED_INSERT, command::CONNECT_OUT];
 /// Longest greeting that is believed of a server at a port that is not known for MySQL.
 const GREETING_BYTES_MAX: usize = 512;
 
@@ -48,13 +53,29 @@ pub(crate) fn is_greeting(bytes: &[u8], is_mysql_port: bool) -> bool {
         && Handshake::decode(body).is_ok_and(|greeting| greeting.capabilities.has(Capabilities::PROTOCOL_41))
 }
 
+/// Whether bytes are one command, and nothing else: a turn is likely to begin with them.
+fn is_command(bytes: &[u8]) -> bool {
+    let is_whole = PacketHeader::peek(bytes).is_some_and(|header| header.packet_len() == bytes.len());
+    is_whole && begins_command(bytes, false)
+}
+
 /// Whether bytes of the client's begin a command, as far as they tell. `is_compressed` as the connection is: then they begin
 /// the packets of a turn.
 fn begins_command(bytes: &[u8], is_compressed: bool) -> bool {
     let Some(header) = PacketHeader::peek(bytes).filter(|header| header.sequence == 0) else { return false };
-    let is_known =
-        |code: u8| code <= command::SUBSCRIBE_GROUP_REPLICATION_STREAM || code == command::STMT_BULK_EXECUTE;
-    is_compressed || header.payload_len > 0 && bytes.get(HEADER_BYTES).is_none_or(|code| is_known(*code))
+    if is_compressed {
+        return true;
+    }
+    let rest = bytes.get(HEADER_BYTES + 1..).unwrap_or_default();
+    let begins = match bytes.get(HEADER_BYTES) {
+        None => true,
+        // Within a compressed stream, what looks like this command goes on with a number.
+        Some(&command::QUERY) => rest.starts_with(&[0, 1]) || rest.first().is_none_or(|byte| *byte >= b'\t'),
+        Some(code) => {
+            !NEVER_SENT.contains(code) && (*code <= COMMAND_MAX || *code == command::STMT_BULK_EXECUTE)
+        }
+    };
+    header.payload_len > 0 && begins
 }
 
 impl Mysql {
@@ -127,11 +148,15 @@ impl Mysql {
         if self.session.is_lost() {
             let has_all = !is_after(server_next, acknowledged);
             let is_first = self.server_at == Moment::default();
-            let next = chunk.known().filter(|bytes| begins_command(bytes, self.session.is_compressed()));
+            let begins = |bytes: &&[u8]| match is_first {
+                true => is_command(bytes),
+                false => has_all && self.is_answered && begins_command(bytes, self.session.is_compressed()),
+            };
+            let next = chunk.known().filter(begins);
             if self.is_answered && has_all {
                 self.session.turn(self.server_at);
             }
-            if let Some(next) = next.filter(|_| is_first || self.is_answered && has_all) {
+            if let Some(next) = next {
                 self.session.resume(!self.lost_client, next);
                 (self.lost_client, self.answered_until) = (false, None);
             }

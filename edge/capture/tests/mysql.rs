@@ -261,10 +261,15 @@ fn compressed_conversations_are_known_and_go_on_after_a_gap() {
         talk.server(&packed(1, &result(number..number + 1, capabilities)));
     }
     assert_eq!(children(&told(&talk).0), (10, 10, 0));
-    talk.frames.remove(9);
-    let (summary, network) = told(&talk);
+    let mut gap = talk.clone();
+    gap.frames.remove(9);
+    let (summary, network) = told(&gap);
     assert!(network.capture.unknown_bytes > 0);
     assert_eq!((summary.trips.total, children(&summary)), (12, (10, 9, 0)));
+    // Without its login, nobody knows that it is compressed.
+    talk.frames.drain(..6);
+    let (summary, _) = told(&talk);
+    assert_eq!((summary.trips.total, children(&summary)), (10, (0, 0, 0)));
 }
 
 #[test]
