@@ -1,6 +1,8 @@
-"""How fast `onetrip analyze` reads: a capture that is made up, of many PostgreSQL connections, read by onetrip and by tshark.
+"""How fast `onetrip analyze` reads: captures that are made up, of many connections of PostgreSQL's and then of MySQL's, read by
+onetrip and by tshark.
 
-    bench/run captures                              # 1 GB, 1,000 connections open at once: about five minutes
+    bench/run captures                              # 1 GB each, 1,000 connections open at once: about ten minutes
+    bench/run captures --protocol mysql
     bench/run captures --connections 10000 --no-tshark
     bench/run captures --keep big.pcap --bytes 2e9  # keep the file
 
@@ -26,6 +28,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import mysql_traffic
 import records
 
 REPOSITORY = records.REPOSITORY
@@ -36,9 +39,13 @@ VARIANTS = 64
 EXCHANGES = 160
 FIELDS = (
     "frame.time_epoch tcp.stream tcp.len tcp.analysis.initial_rtt tcp.analysis.ack_rtt tcp.analysis.retransmission"
-    " tcp.analysis.lost_segment tcp.analysis.out_of_order tcp.analysis.zero_window pgsql.type pgsql.query pgsql.statement"
-    " pgsql.tag"
+    " tcp.analysis.lost_segment tcp.analysis.out_of_order tcp.analysis.zero_window"
 ).split()
+OF_PROTOCOL = {
+    "postgresql": "pgsql.type pgsql.query pgsql.statement pgsql.tag".split(),
+    "mysql": "mysql.command mysql.query mysql.stmt_id mysql.affected_rows".split(),
+}
+PORTS = {"postgresql": 5432, "mysql": 3306}
 SYN, ACK, FIN, PUSH = 2, 16, 1, 8
 TABLES = "orders customers invoices payments shipments products suppliers accounts".split()
 WORDS = "late blue river stone window paper engine garden silver morning harbour letter copper meadow".split()
@@ -150,7 +157,10 @@ class Conversation:
         self.turn(message(b"Q", b"COMMIT\0"), done(b"COMMIT", b"I"))
 
 
-def segments(conversation: Conversation, dice: random.Random) -> list[list[tuple[bytes, bytes, int]]]:
+CONVERSATIONS = {"postgresql": Conversation, "mysql": mysql_traffic.Conversation}
+
+
+def segments(conversation: Conversation | mysql_traffic.Conversation, dice: random.Random) -> list[list[tuple[bytes, bytes, int]]]:
     """The packets of each exchange: bytes before and after the client's address and port, and which way they go."""
     next_byte = {True: 1000, False: 2000}
     turns = []
@@ -181,12 +191,12 @@ def segments(conversation: Conversation, dice: random.Random) -> list[list[tuple
     return turns
 
 
-def generate(path: Path, size: float, connections: int, seed: int) -> tuple[int, int]:
+def generate(path: Path, protocol: str, size: float, connections: int, seed: int) -> tuple[int, int]:
     """Writes a capture; how many packets and connections it has."""
     dice = random.Random(seed)
-    variants = [segments(Conversation(dice), dice) for _ in range(VARIANTS)]
+    variants = [segments(CONVERSATIONS[protocol](dice), dice) for _ in range(VARIANTS)]
     server = bytes([10, 9, 0, 1])
-    port = struct.pack(">H", 5432)
+    port = struct.pack(">H", PORTS[protocol])
     pack = struct.Struct("<IIII").pack
     begun = packets = written = 0
     now_us = 1_790_000_000_000_000
@@ -247,14 +257,23 @@ def main() -> int:
     parser.add_argument("--no-tshark", action="store_true")
     parser.add_argument("--keep", type=Path, help="keep the capture here")
     parser.add_argument("--read", type=Path, help="read this capture, and make none")
+    parser.add_argument("--protocol", choices=PORTS, action="append", help="both, if none is named")
     args = parser.parse_args()
     onetrip = Path(os.environ.get("ONETRIP", ONETRIP))
     if not onetrip.exists():
         raise SystemExit(f"bench: captures: {onetrip} is not there; cargo build --release -p onetrip")
+    for protocol in args.protocol or PORTS:
+        measure(protocol, onetrip, args)
+    return 0
+
+
+def measure(protocol: str, onetrip: Path, args: argparse.Namespace) -> None:
+    """Both readers on one capture."""
     with tempfile.TemporaryDirectory() as directory:
         path = args.read or args.keep or Path(directory) / "made.pcap"
+        print(f"{protocol}:")
         if not args.read:
-            packets, begun = generate(path, args.bytes, args.connections, args.seed)
+            packets, begun = generate(path, protocol, args.bytes, args.connections, args.seed)
             print(f"{path.stat().st_size / 1e6:.0f} MB, {packets} packets, {begun} connections, {args.connections} at once")
         size = path.stat().st_size
         report = Path(directory) / "report.json"
@@ -264,27 +283,30 @@ def main() -> int:
         for _ in range(args.rounds):
             cpu, wall, memory = run(command, report)
             rates.append(size / cpu / 1e6)
-            records.keep(way="onetrip analyze", bytes=size, cpu_seconds=cpu, seconds=wall, memory_kib=memory)
+            records.keep(
+                way="onetrip analyze", protocol=protocol, bytes=size, cpu_seconds=cpu, seconds=wall, memory_kib=memory
+            )
             print(f"onetrip: {cpu:.2f} s of CPU ({size / cpu / 1e6:.0f} MB/s), {wall:.2f} s, {memory / 1024:.0f} MiB")
         said = json.loads(report.read_text())
         print(f"{said['trips']['total']} round trips, {said['statements']} statements, {said['connections']['opened']} connections")
-        if not args.no_tshark:
-            if shutil.which("tshark") is None:
-                raise SystemExit("bench: captures: tshark is not installed; --no-tshark leaves it out")
-            part = Path(directory) / "part.pcap"
-            with path.open("rb") as whole, part.open("wb") as out:
-                data = whole.read(int(args.tshark_bytes))
-                place = 24
-                while place + 16 <= len(data):
-                    after = place + 16 + struct.unpack_from("<I", data, place + 8)[0]
-                    if after > len(data):
-                        break
-                    place = after
-                out.write(data[:place])
-            fields = [word for field in FIELDS for word in ("-e", field)]
-            cpu, wall, memory = run(["tshark", "-n", "-r", str(part), "-T", "fields", *fields])
-            rate = part.stat().st_size / cpu / 1e6
-            records.keep(way="tshark", bytes=part.stat().st_size, cpu_seconds=cpu, seconds=wall, memory_kib=memory)
-            print(f"tshark: {cpu:.2f} s of CPU ({rate:.1f} MB/s), {wall:.2f} s, {memory / 1024:.0f} MiB")
-            print(f"onetrip is {sorted(rates)[len(rates) // 2] / rate:.1f} times as fast")
-    return 0
+        if args.no_tshark:
+            return
+        if shutil.which("tshark") is None:
+            raise SystemExit("bench: captures: tshark is not installed; --no-tshark leaves it out")
+        part = Path(directory) / "part.pcap"
+        with path.open("rb") as whole, part.open("wb") as out:
+            data = whole.read(int(args.tshark_bytes))
+            place = 24
+            while place + 16 <= len(data):
+                after = place + 16 + struct.unpack_from("<I", data, place + 8)[0]
+                if after > len(data):
+                    break
+                place = after
+            out.write(data[:place])
+        fields = [word for field in FIELDS + OF_PROTOCOL[protocol] for word in ("-e", field)]
+        cpu, wall, memory = run(["tshark", "-n", "-r", str(part), "-T", "fields", *fields])
+        size = part.stat().st_size
+        rate = size / cpu / 1e6
+        records.keep(way="tshark", protocol=protocol, bytes=size, cpu_seconds=cpu, seconds=wall, memory_kib=memory)
+        print(f"tshark: {cpu:.2f} s of CPU ({rate:.1f} MB/s), {wall:.2f} s, {memory / 1024:.0f} MiB")
+        print(f"onetrip is {sorted(rates)[len(rates) // 2] / rate:.1f} times as fast")

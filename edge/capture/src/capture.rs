@@ -8,7 +8,7 @@ use foldhash::fast::RandomState;
 use onetrip_ledger::network::{CaptureFacts, ConnectionPath, NamedPath, NetworkSummary, Place, RttSpan};
 use onetrip_ledger::trace::TRACE_STREAM;
 use onetrip_ledger::{StreamEncoder, ValueHasher};
-use onetrip_session::{Remedies, SessionConfig};
+use onetrip_session::{MysqlConfig, Remedies, SessionConfig};
 
 use crate::connection::{Connection, Dialogue, Setting};
 use crate::file::Packet;
@@ -21,6 +21,7 @@ use crate::tls::KeyLog;
 
 /// PostgreSQL's port.
 const POSTGRES_PORT: u16 = 5432;
+const MYSQL_PORT: u16 = 3306;
 /// Spans of the round-trip times over the capture, at most; neighbours are joined beyond.
 const RTT_SPANS_MAX: usize = 128;
 /// First width of a span.
@@ -45,6 +46,8 @@ pub struct CaptureConfig {
     pub ports: Vec<u16>,
     /// Ports where PostgreSQL listens, apart from its own.
     pub postgres_ports: Vec<u16>,
+    /// Ports where MySQL or MariaDB listens, apart from its own.
+    pub mysql_ports: Vec<u16>,
     /// Names of the program whose packets these are, empty where it is not known: some drivers are known by it.
     pub program: String,
     /// Secrets of TLS sessions, as a program has written them.
@@ -56,6 +59,7 @@ pub struct CaptureConfig {
 pub struct Capture {
     config: CaptureConfig,
     session: SessionConfig,
+    mysql: MysqlConfig,
     connections: HashMap<(Endpoint, Endpoint), Box<Connection>, RandomState>,
     fragments: Fragments,
     next_number: u32,
@@ -99,9 +103,17 @@ impl Capture {
             private: [0; 8],
             overflow: None,
         };
+        let mysql = MysqlConfig {
+            hasher: session.hasher.clone(),
+            keep_values: session.keep_values,
+            hides_tls: false,
+            common: Arc::clone(&session.common),
+            texts: Arc::clone(&session.texts),
+        };
         Self {
             config,
             session,
+            mysql,
             connections: HashMap::default(),
             fragments: Fragments::default(),
             next_number: TRACE_STREAM + 1,
@@ -232,7 +244,9 @@ impl Capture {
         let port = connection.server.port;
         let setting = Setting {
             config: &self.session,
+            mysql: &self.mysql,
             is_postgres_port: port == POSTGRES_PORT || self.config.postgres_ports.contains(&port),
+            is_mysql_port: port == MYSQL_PORT || self.config.mysql_ports.contains(&port),
             base_ns: self.base_ns.unwrap_or_default(),
             keys: self.config.keys.as_ref(),
         };
@@ -419,7 +433,9 @@ pub(crate) fn roles(segment: &Segment<'_>, config: &CaptureConfig) -> (Endpoint,
         return if flags.ack() { (destination, source) } else { (source, destination) };
     }
     let rank = |port: u16| {
-        let is_named = config.ports.contains(&port) || config.postgres_ports.contains(&port);
+        let is_named = [&config.ports, &config.postgres_ports, &config.mysql_ports]
+            .iter()
+            .any(|ports| ports.contains(&port));
         (!is_named, !is_service(port), port)
     };
     match rank(source.port) < rank(destination.port) {

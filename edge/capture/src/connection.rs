@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use onetrip_ledger::{Moment, StreamEncoder, UnitKind};
-use onetrip_session::SessionConfig;
+use onetrip_session::{MysqlConfig, SessionConfig};
 
+use crate::mysql::{Mysql, is_greeting};
 use crate::ports::service_name;
 use crate::postgres::{Postgres, is_startup};
 use crate::segment::{Endpoint, Segment};
@@ -12,8 +13,9 @@ use crate::tcp::{Chunk, Marks, Path, Stream, Watcher, Way, is_after};
 use crate::tls::{KeyLog, Tls};
 use crate::turns::Turns;
 
-/// What a session of PostgreSQL's is called whose bytes are encrypted.
-const OVER_TLS: &str = "postgresql over TLS";
+/// What a session is called whose bytes are encrypted.
+const POSTGRES_OVER_TLS: &str = "postgresql over TLS";
+const MYSQL_OVER_TLS: &str = "mysql over TLS";
 
 /// A connection, from its first segment that was captured.
 #[derive(Debug)]
@@ -35,6 +37,8 @@ pub(crate) struct Connection {
     pub(crate) unknown_bytes: u64,
     ttls: [u8; 2],
     isn: Option<u32>,
+    /// When the client had the connection, if that was seen.
+    connected_at: Option<Moment>,
     last: Moment,
     told_rtt_ns: u64,
     is_first: bool,
@@ -46,6 +50,7 @@ pub(crate) enum Dialogue {
     /// Nothing yet.
     Silent,
     Postgres(Box<Postgres>),
+    Mysql(Box<Mysql>),
     /// Something that is not decoded.
     Opaque(Box<Opaque>),
     /// It has ended, or is of no interest.
@@ -65,7 +70,10 @@ pub(crate) struct Opaque {
 /// What a connection needs to begin a conversation.
 pub(crate) struct Setting<'a> {
     pub(crate) config: &'a SessionConfig,
+    pub(crate) mysql: &'a MysqlConfig,
+    /// What is known to listen at the server's port.
     pub(crate) is_postgres_port: bool,
+    pub(crate) is_mysql_port: bool,
     /// Moment zero, in nanoseconds since 1970.
     pub(crate) base_ns: u64,
     /// Secrets of TLS sessions.
@@ -101,6 +109,7 @@ impl Connection {
             unknown_bytes: 0,
             ttls: [0; 2],
             isn: None,
+            connected_at: None,
             last: Moment::default(),
             told_rtt_ns: u64::MAX,
             is_first: true,
@@ -152,12 +161,16 @@ impl Connection {
 
     fn move_bytes(&mut self, way: Way, segment: &Segment<'_>, setting: &Setting<'_>) {
         let (sent, received) = self.moments(segment.at_ns, setting.base_ns);
+        if way == Way::Up && self.is_whole && !segment.flags.syn() {
+            self.connected_at.get_or_insert(sent);
+        }
         let Self { up, down, dialogue, missed_bytes, .. } = self;
         let mut talk = Talk {
             dialogue,
             setting,
             server: self.server,
             is_whole: self.is_whole,
+            connected_at: self.connected_at.unwrap_or(sent),
             acknowledged: segment.acknowledged,
         };
         if segment.flags.ack() && !segment.flags.rst() {
@@ -209,8 +222,10 @@ impl Connection {
                 Way::Down => self.down.finish(),
             }
             self.fins |= 1 << way as u8;
-            if let (Dialogue::Postgres(postgres), Way::Up) = (&mut self.dialogue, way) {
-                postgres.session.client_left(self.last);
+            match (&mut self.dialogue, way) {
+                (Dialogue::Postgres(postgres), Way::Up) => postgres.session.client_left(self.last),
+                (Dialogue::Mysql(mysql), Way::Up) => mysql.session.client_left(self.last),
+                _ => {}
             }
         }
         segment.flags.rst() || self.fins == 3
@@ -220,6 +235,7 @@ impl Connection {
     pub(crate) fn stream(&mut self) -> Option<&mut StreamEncoder> {
         match &mut self.dialogue {
             Dialogue::Postgres(postgres) => Some(postgres.session.stream()),
+            Dialogue::Mysql(mysql) => Some(mysql.session.stream()),
             Dialogue::Opaque(opaque) => Some(&mut opaque.stream),
             Dialogue::Silent | Dialogue::Over => None,
         }
@@ -254,6 +270,11 @@ impl Connection {
                 }
                 Some(postgres.session.stream().take_block())
             }
+            Dialogue::Mysql(mut mysql) => {
+                self.unknown_bytes += mysql.unknown_bytes;
+                mysql.close(now, is_closed);
+                Some(mysql.session.stream().take_block())
+            }
             Dialogue::Opaque(mut opaque) => {
                 let unanswered = opaque.turns.unanswered();
                 opaque.turns.settle(&mut opaque.stream);
@@ -269,8 +290,10 @@ impl Connection {
     /// What it speaks, for people.
     pub(crate) fn protocol(&self) -> String {
         match &self.dialogue {
-            Dialogue::Postgres(postgres) if postgres.tls.is_some() => OVER_TLS.into(),
+            Dialogue::Postgres(postgres) if postgres.tls.is_some() => POSTGRES_OVER_TLS.into(),
             Dialogue::Postgres(_) => "postgresql".into(),
+            Dialogue::Mysql(mysql) if mysql.is_opened() => MYSQL_OVER_TLS.into(),
+            Dialogue::Mysql(_) => "mysql".into(),
             Dialogue::Opaque(opaque) => opaque.label.clone(),
             Dialogue::Silent | Dialogue::Over => service_name(self.server.port),
         }
@@ -288,6 +311,7 @@ struct Talk<'a, 'b> {
     setting: &'a Setting<'b>,
     server: Endpoint,
     is_whole: bool,
+    connected_at: Moment,
     acknowledged: u32,
 }
 
@@ -304,6 +328,11 @@ impl Talk<'_, '_> {
                     *self.dialogue = Dialogue::Over;
                 }
             }
+            Dialogue::Mysql(mysql) => {
+                if mysql.client(now, chunk, self.acknowledged, server_next).is_err() {
+                    self.conceal(now);
+                }
+            }
             Dialogue::Opaque(opaque) => {
                 let has_read = !is_after(server_next, self.acknowledged);
                 opaque.client(now, chunk, has_read);
@@ -318,8 +347,8 @@ impl Talk<'_, '_> {
             Chunk::Unknown(bytes) => bytes,
         };
         *next = next.wrapping_add(bytes as u32);
-        if matches!(self.dialogue, Dialogue::Silent) && !self.is_whole {
-            self.begin(now, None);
+        if matches!(self.dialogue, Dialogue::Silent) {
+            self.begin_with_server(now, chunk);
         }
         match self.dialogue {
             Dialogue::Postgres(postgres) => {
@@ -333,6 +362,11 @@ impl Talk<'_, '_> {
                     None => {}
                 }
             }
+            Dialogue::Mysql(mysql) => {
+                if mysql.server(now, chunk, *next).is_err() {
+                    self.conceal(now);
+                }
+            }
             Dialogue::Opaque(opaque) => opaque.turns.server(now, bytes),
             Dialogue::Silent | Dialogue::Over => {}
         }
@@ -340,16 +374,37 @@ impl Talk<'_, '_> {
 
     /// TLS that cannot be opened: what was the database's protocol is told by whose turn it is from here on.
     fn conceal(&mut self, now: Moment) {
-        if let Dialogue::Postgres(postgres) = self.dialogue {
-            let stream = std::mem::take(postgres.session.stream());
-            let mut opaque = Opaque::new(OVER_TLS.into(), stream);
-            match postgres.tls.take().map(|tls| tls.into_unread()) {
-                // The session is not in the key log.
-                Some((hello, _)) if !hello.is_empty() => opaque.client(now, Chunk::Known(&hello), true),
-                Some((_, turns)) => opaque.turns = turns,
-                None => {}
+        let (mut opaque, hello, turns) = match std::mem::replace(self.dialogue, Dialogue::Over) {
+            Dialogue::Postgres(mut postgres) => {
+                let stream = std::mem::take(postgres.session.stream());
+                let (hello, turns) = postgres.tls.take().map(|tls| tls.into_unread()).unwrap_or_default();
+                (Opaque::new(POSTGRES_OVER_TLS.into(), stream), hello, turns)
             }
-            *self.dialogue = Dialogue::Opaque(Box::new(opaque));
+            Dialogue::Mysql(mysql) => {
+                let (stream, hello, turns) = mysql.into_sealed();
+                (Opaque::new(MYSQL_OVER_TLS.into(), stream), hello, turns)
+            }
+            other => {
+                *self.dialogue = other;
+                return;
+            }
+        };
+        if hello.is_empty() {
+            opaque.turns = turns;
+        } else {
+            opaque.client(now, Chunk::Known(&hello), true);
+        }
+        *self.dialogue = Dialogue::Opaque(Box::new(opaque));
+    }
+
+    /// Finds out what is spoken, by what the server says first.
+    fn begin_with_server(&mut self, now: Moment, first: Chunk<'_>) {
+        if !self.is_whole {
+            return self.begin(now, None);
+        }
+        if first.known().is_some_and(|bytes| is_greeting(bytes, self.setting.is_mysql_port)) {
+            let (config, keys) = (self.setting.mysql.clone(), self.setting.keys.cloned());
+            *self.dialogue = Dialogue::Mysql(Box::new(Mysql::new(config, keys, self.connected_at)));
         }
     }
 
@@ -367,6 +422,8 @@ impl Talk<'_, '_> {
                 Dialogue::Postgres(Box::new(Postgres::new(config())))
             } else if self.setting.is_postgres_port && !is_tls {
                 Dialogue::Postgres(Box::new(Postgres::joined(config(), now)))
+            } else if self.setting.is_mysql_port && !is_tls {
+                Dialogue::Mysql(Box::new(Mysql::joined(self.setting.mysql.clone(), now)))
             } else {
                 let service = service_name(self.server.port);
                 let label = if is_tls { format!("{service} over TLS") } else { service };

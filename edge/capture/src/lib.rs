@@ -1,8 +1,8 @@
 //! Packet captures to exchanges: the files, link and IP layers, TCP reassembly, and what the network cost.
 //!
 //! ```text
-//!   bytes of a file -> file -> link -> segment -> tcp -> postgres -> session (watching) -> records
-//!                                        |         |  \-> turns (what is not decoded) ----/
+//!   bytes of a file -> file -> link -> segment -> tcp -> postgres, mysql -> session (watching) -> records
+//!                                        |         |  \-> turns (what is not decoded) -----------/
 //!                                    fragments     \-> marks, path -> NetworkSummary
 //! ```
 //!
@@ -19,6 +19,7 @@ mod copying;
 pub mod file;
 mod fragments;
 pub mod link;
+mod mysql;
 mod ports;
 mod postgres;
 pub mod segment;

@@ -11,7 +11,7 @@
 //!      +------ COPY data as text goes on ----------+
 //! ```
 
-use onetrip_ledger::{Moment, TransactionStatus, UnitKind};
+use onetrip_ledger::{Moment, TransactionStatus};
 use onetrip_session::{Observed, Session, SessionConfig};
 use onetrip_wire::pg::{FrameHeader, HEADER_BYTES, backend, frontend};
 
@@ -206,13 +206,8 @@ impl Postgres {
             self.client_said(now, chunk, acknowledged, server_next);
             return Ok(());
         };
-        if tls.is_opening() {
-            let has_read = !crate::tcp::is_after(server_next, acknowledged);
-            let (bytes, stream) = (chunk.bytes(), self.session.stream());
-            tls.handshake.client(now, bytes, UnitKind::Connect, 0, has_read, stream);
-        } else {
-            tls.handshake.settle(self.session.stream());
-        }
+        let has_read = !crate::tcp::is_after(server_next, acknowledged);
+        tls.client_turn(now, chunk, has_read, self.session.stream());
         let taken = tls.take(Way::Up, chunk, &mut |plain| {
             self.client_said(now, plain, acknowledged, server_next);
         });

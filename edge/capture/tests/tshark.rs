@@ -1,6 +1,7 @@
 //! The same files read by tshark: what both say of each packet, connection and statement must be alike.
 //!
-//! The traffic is real: pgbench and psql at a PostgreSQL, captured by tcpdump on the loopback interface. Losses, reordering,
+//! The traffic is real: pgbench and psql at a PostgreSQL, and two drivers at a MariaDB, captured by tcpdump on the loopback
+//! interface. Losses, reordering,
 //! duplicates and cuts are made by editing its packets, so that each is known. Where this user may not capture packets, the
 //! tests say so and compare nothing.
 
@@ -16,8 +17,9 @@ use common::tcpdump::Tcpdump;
 use onetrip_capture::{Capture, CaptureConfig, CaptureFile, Marks};
 use onetrip_ledger::trace::{Records, decode_block};
 use onetrip_ledger::{Record, Steps, TraceError, UnitKind};
+use onetrip_mysqlserver::{Kind, MysqlServer, repository};
 use onetrip_pgserver::PgServer;
-use onetrip_sql::Lifter;
+use onetrip_sql::{Lifter, MysqlMode};
 
 /// Captures that are made until the kernel has dropped no packet of one.
 const TRIES: usize = 5;
@@ -36,27 +38,108 @@ const FIELDS: [&str; 9] = [
     "tcp.analysis.duplicate_ack",
 ];
 
+/// Texts and prepared statements, rows that a segment does not hold, errors, and statements that are sent piece by piece.
+const MYSQL_PROGRAM: &str = "
+import sys, mysql.connector, pymysql
+host, port, user, password, database = sys.argv[1:]
+at = dict(host=host, port=int(port), user=user, password=password, database=database)
+with pymysql.connect(**at, autocommit=True) as connection, connection.cursor() as cursor:
+    cursor.execute('CREATE TABLE books (id INT PRIMARY KEY, title TEXT)')
+    for number in range(40):
+        cursor.execute('INSERT INTO books VALUES (%s, %s)', (number, 'x' * 300))
+    for number in range(100):
+        cursor.execute('SELECT title FROM books WHERE id = %s', (number,))
+    cursor.execute('SELECT a.id, b.title FROM books a, books b')
+    cursor.execute('SELECT %s', ('y' * 100_000,))
+    try:
+        cursor.execute('SELECT 1 FROM nowhere')
+    except pymysql.err.ProgrammingError:
+        pass
+with mysql.connector.connect(**at, use_pure=True, ssl_disabled=True) as connection:
+    with connection.cursor(prepared=True) as cursor:
+        for number in range(40):
+            cursor.execute('SELECT title FROM books WHERE id = %s', (number,))
+            cursor.fetchall()
+";
+
+/// What the name of a command of MySQL's that has no text begins with.
+const NO_TEXT: &str = "/* COM_";
+
 /// A capture, if the kernel had room for all of it.
 struct Made {
     port: u16,
     file: Option<Vec<u8>>,
 }
 
-/// A real capture: the server's port and the file's bytes; `None` where none can be made.
-fn real() -> Option<&'static (u16, Vec<u8>)> {
-    static CAPTURE: OnceLock<Option<(u16, Vec<u8>)>> = OnceLock::new();
-    let make = || {
-        for _ in 0..TRIES {
-            if let Made { port, file: Some(file) } = capture()? {
-                return Some((port, file));
-            }
-        }
-        panic!("the kernel has dropped packets of {TRIES} captures");
-    };
-    CAPTURE.get_or_init(make).as_ref()
+/// What is spoken in a capture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Protocol {
+    Postgres,
+    Mysql,
 }
 
-fn capture() -> Option<Made> {
+impl Protocol {
+    /// As tshark calls it.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Postgres => "pgsql",
+            Self::Mysql => "mysql",
+        }
+    }
+
+    fn template(self, text: &str) -> String {
+        let mut lifter = Lifter::new();
+        let lifted = match self {
+            Self::Postgres => lifter.lift(text.as_bytes(), true),
+            Self::Mysql => lifter.lift_mysql(text.as_bytes(), MysqlMode::default()),
+        };
+        String::from_utf8_lossy(lifted.template()).into_owned()
+    }
+
+    fn config(self, port: u16) -> CaptureConfig {
+        match self {
+            Self::Postgres => CaptureConfig { postgres_ports: vec![port], ..CaptureConfig::default() },
+            Self::Mysql => CaptureConfig { mysql_ports: vec![port], ..CaptureConfig::default() },
+        }
+    }
+}
+
+type Captured = OnceLock<Option<(u16, Vec<u8>)>>;
+
+/// A real capture: the server's port and the file's bytes; `None` where none can be made.
+fn real() -> Option<&'static (u16, Vec<u8>)> {
+    static CAPTURE: Captured = OnceLock::new();
+    CAPTURE.get_or_init(|| whole(postgres)).as_ref()
+}
+
+/// The same of a MariaDB.
+fn real_mysql() -> Option<&'static (u16, Vec<u8>)> {
+    static CAPTURE: Captured = OnceLock::new();
+    CAPTURE.get_or_init(|| whole(mariadb)).as_ref()
+}
+
+fn whole(capture: impl Fn() -> Option<Made>) -> Option<(u16, Vec<u8>)> {
+    for _ in 0..TRIES {
+        if let Made { port, file: Some(file) } = capture()? {
+            return Some((port, file));
+        }
+    }
+    panic!("the kernel has dropped packets of {TRIES} captures");
+}
+
+fn mariadb() -> Option<Made> {
+    let server = MysqlServer::start(Kind::MariaDb, &[]);
+    let at = &server.at;
+    let tcpdump = Tcpdump::start(at.port)?;
+    let done = Command::new(repository().join(".venv/bin/python"))
+        .args(["-c", MYSQL_PROGRAM, &at.host, &at.port.to_string(), &at.user, &at.password, &at.database])
+        .output()
+        .expect("Python's packages are installed (scripts/setup test)");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    Some(Made { port: at.port, file: tcpdump.stop() })
+}
+
+fn postgres() -> Option<Made> {
     let server = PgServer::start(&["--auth", "scram-sha-256"]);
     let tcpdump = Tcpdump::start(server.at.port)?;
     let run = |program: &str, arguments: &[&str]| {
@@ -102,16 +185,11 @@ struct Said {
     unknown_bytes: u64,
 }
 
-fn template(text: &str) -> String {
-    let mut lifter = Lifter::new();
-    String::from_utf8_lossy(lifter.lift(text.as_bytes(), true).template()).into_owned()
-}
-
-fn tshark(path: &Path, port: u16) -> Said {
+fn tshark(path: &Path, port: u16, protocol: Protocol) -> Said {
     let mut command = Command::new("tshark");
     command.arg("-r").arg(path).args([
         "-d",
-        &format!("tcp.port=={port},pgsql"),
+        &format!("tcp.port=={port},{}", protocol.name()),
         "-T",
         "fields",
         "-E",
@@ -127,7 +205,7 @@ fn tshark(path: &Path, port: u16) -> Said {
         "-e",
         "tcp.analysis.initial_rtt",
     ]);
-    command.args(["-e", "pgsql.query"]);
+    command.args(["-e", &format!("{}.query", protocol.name())]);
     for field in FIELDS {
         command.args(["-e", field]);
     }
@@ -145,7 +223,7 @@ fn tshark(path: &Path, port: u16) -> Said {
             rtts.insert(cells[1].to_owned(), (rtt * 1e6).round() as u64);
         }
         for query in cells[3].split('\u{2}').filter(|query| !query.is_empty()) {
-            *said.statements.entry(template(query)).or_default() += 1;
+            *said.statements.entry(protocol.template(query)).or_default() += 1;
         }
         for (field, cell) in FIELDS.iter().zip(&cells[4..]) {
             if !cell.is_empty() {
@@ -158,10 +236,10 @@ fn tshark(path: &Path, port: u16) -> Said {
     said
 }
 
-fn ours(file: &[u8], port: u16) -> Said {
+fn ours(file: &[u8], port: u16, protocol: Protocol) -> Said {
     let mut said = Said::default();
     let mut reader = CaptureFile::new();
-    let mut capture = Capture::new(CaptureConfig { postgres_ports: vec![port], ..CaptureConfig::default() });
+    let mut capture = Capture::new(protocol.config(port));
     let mut texts: BTreeMap<(u32, u32), String> = BTreeMap::new();
     let mut records = Records::default();
     let mut book = |stream: u32, block: &[u8], statements: &mut BTreeMap<String, u64>| {
@@ -175,7 +253,9 @@ fn ours(file: &[u8], port: u16) -> Said {
                     for statement in &exchange.statements {
                         if is_query || statement.steps.has(Steps::PREPARE) {
                             let text = texts.get(&(stream, statement.template)).cloned().unwrap_or_default();
-                            *statements.entry(text).or_default() += 1;
+                            if !text.starts_with(NO_TEXT) {
+                                *statements.entry(text).or_default() += 1;
+                            }
                         }
                     }
                 }
@@ -228,12 +308,12 @@ fn cells(marks: Marks) -> [bool; 9] {
     ]
 }
 
-fn compare(file: &[u8], port: u16, compares_statements: bool) {
+fn compare(file: &[u8], port: u16, protocol: Protocol, compares_statements: bool) {
     // Kept where the test fails, so that the difference can be looked at.
     let directory = tempfile::tempdir().expect("a directory").keep();
     let path = directory.join("edited.pcap");
     std::fs::write(&path, file).expect("room for a file");
-    let (mut one, mut other) = (tshark(&path, port), ours(file, port));
+    let (mut one, mut other) = (tshark(&path, port, protocol), ours(file, port, protocol));
     if !compares_statements {
         one.statements.clear();
         other.statements.clear();
@@ -251,7 +331,34 @@ fn compare(file: &[u8], port: u16, compares_statements: bool) {
 fn of_a_real_capture_tshark_says_the_same() {
     let Some((port, file)) = real() else { return };
     assert!(split(file).1.len() > 500, "there is something to compare");
-    compare(file, *port, true);
+    compare(file, *port, Protocol::Postgres, true);
+}
+
+#[test]
+fn of_a_real_capture_of_mysql_tshark_says_the_same() {
+    let Some((port, file)) = real_mysql() else { return };
+    assert!(split(file).1.len() > 300, "there is something to compare");
+    compare(file, *port, Protocol::Mysql, true);
+}
+
+#[test]
+fn of_mysqls_frames_that_the_capture_missed_the_turns_are_counted_and_no_statement_is_guessed() {
+    let Some((port, file)) = real_mysql() else { return };
+    let (header, packets) = split(file);
+    let whole = ours(file, *port, Protocol::Mysql);
+    assert_eq!(whole.unknown_bytes, 0);
+    for seed in 0..SEEDS {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut kept = packets.clone();
+        kept.retain(|packet| is_handshake(packet) || random.u8(..30) != 0);
+        let edited = join(&header, &kept);
+        compare(&edited, *port, Protocol::Mysql, false);
+        let said = ours(&edited, *port, Protocol::Mysql);
+        assert!(said.unknown_bytes >= said.missed_bytes);
+        for (text, count) in said.statements.iter().filter(|(text, _)| !text.is_empty()) {
+            assert!(whole.statements.get(text).is_some_and(|known| known >= count), "{text}: {count} times");
+        }
+    }
 }
 
 #[test]
@@ -259,7 +366,7 @@ fn of_duplicates_and_swapped_neighbours_tshark_says_the_same() {
     let Some((port, file)) = real() else { return };
     let (header, packets) = split(file);
     for seed in 0..SEEDS {
-        compare(&join(&header, &disordered(&packets, seed)), *port, false);
+        compare(&join(&header, &disordered(&packets, seed)), *port, Protocol::Postgres, false);
     }
 }
 
@@ -271,7 +378,7 @@ fn of_frames_that_the_capture_missed_tshark_says_the_same() {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut kept = packets.clone();
         kept.retain(|_| random.u8(..30) != 0);
-        compare(&join(&header, &kept), *port, false);
+        compare(&join(&header, &kept), *port, Protocol::Postgres, false);
     }
 }
 
@@ -279,7 +386,7 @@ fn of_frames_that_the_capture_missed_tshark_says_the_same() {
 fn after_gaps_in_copy_data_every_statement_is_known_that_tshark_knows() {
     let Some((port, file)) = real() else { return };
     let (header, packets) = split(file);
-    let whole = ours(file, *port);
+    let whole = ours(file, *port, Protocol::Postgres);
     // Only COPY data makes a client's segments so long.
     let is_copy =
         |packet: &Vec<u8>| packet.len() > 4_000 && packet[16 + 14 + 20 + 2..][..2] == port.to_be_bytes();
@@ -301,7 +408,8 @@ fn after_gaps_in_copy_data_every_statement_is_known_that_tshark_knows() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("edited.pcap");
         std::fs::write(&path, &edited).expect("room for a file");
-        let (theirs, ours) = (tshark(&path, *port), ours(&edited, *port));
+        let (theirs, ours) =
+            (tshark(&path, *port, Protocol::Postgres), ours(&edited, *port, Protocol::Postgres));
         assert!(ours.missed_bytes > 4_000, "{} packets from {first} on", count);
         let unknown = ours.missed_bytes..ours.missed_bytes + 4_000;
         assert!(unknown.contains(&ours.unknown_bytes), "{} of {}", ours.unknown_bytes, ours.missed_bytes);
@@ -376,5 +484,5 @@ fn of_cut_packets_tshark_says_the_same() {
             packet
         })
         .collect();
-    compare(&join(&header, &cut), *port, false);
+    compare(&join(&header, &cut), *port, Protocol::Postgres, false);
 }

@@ -75,6 +75,9 @@ pub(crate) struct WhatOptions {
     /// PostgreSQL listens at this port, too; connections seen from their beginning are known without
     #[arg(long = "postgres-port", value_name = "PORT")]
     pub(crate) postgres_ports: Vec<u16>,
+    /// MySQL or MariaDB listens at this port, too; connections seen from their beginning are known without
+    #[arg(long = "mysql-port", value_name = "PORT")]
+    pub(crate) mysql_ports: Vec<u16>,
     /// The program whose packets these are, such as "python app.py": tells drivers apart that look alike on the wire
     #[arg(long, value_name = "COMMAND", default_value = "", hide_default_value = true)]
     pub(crate) program: String,
@@ -154,6 +157,7 @@ pub(crate) fn analyze(options: &AnalyzeOptions) -> Result<ExitCode> {
         keep_values: options.what.keep_values,
         ports: options.what.ports.clone(),
         postgres_ports: options.what.postgres_ports.clone(),
+        mysql_ports: options.what.mysql_ports.clone(),
         program: options.what.program.clone(),
         keys: keys.map(Arc::new),
     };

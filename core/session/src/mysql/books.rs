@@ -96,6 +96,8 @@ pub(super) struct Capture {
 #[derive(Debug)]
 pub(super) struct Books {
     pub(super) config: MysqlConfig,
+    /// What follows a request for TLS is given decrypted.
+    pub(super) is_decrypted: bool,
     pub(super) phase: Phase,
     pub(super) units: Units,
     pub(super) names: Names,
@@ -136,6 +138,7 @@ impl Books {
             values: Values::new(config.hasher.clone()),
             names: Names::new(config.texts.clone()),
             config,
+            is_decrypted: false,
             phase: Phase::Opening,
             units: Units::default(),
             scopes: Scopes::default(),
@@ -182,7 +185,7 @@ impl Books {
             Event::Unasked(error) => self.unasked(now, &error),
             Event::Replied(reply) => self.replied(now, &reply),
             Event::Streamed(side, bytes) => self.streamed(now, side, bytes),
-            Event::Lost(lost) => self.ends_unseen(Unseen::Lost(lost.reason)),
+            Event::Lost(lost) => self.ends_unseen(now, Unseen::Lost(lost.reason)),
             Event::AuthSwitch(_)
             | Event::AuthData(Side::Server, _)
             | Event::Progress(_)
@@ -236,9 +239,9 @@ impl Books {
         };
     }
 
-    /// Nothing more of the connection will be understood.
-    pub(super) fn ends_unseen(&mut self, unseen: Unseen) {
-        self.phase = Phase::Unseen;
+    /// Nothing more of the connection is understood.
+    pub(super) fn ends_unseen(&mut self, now: Moment, unseen: Unseen) {
+        self.enter_unseen(now);
         self.unseen = Some(unseen);
     }
 
@@ -256,6 +259,68 @@ impl Books {
     /// Whether TLS is to be taken out of what the server says now.
     pub(super) fn hides_tls(&self) -> bool {
         self.config.hides_tls && self.phase == Phase::Greeting && !self.has_greeting_begun()
+    }
+
+    fn enter_unseen(&mut self, now: Moment) {
+        if matches!(self.phase, Phase::Opening | Phase::Greeting | Phase::Greeted) {
+            self.opened_unseen(now);
+        }
+        self.phase = Phase::Unseen;
+    }
+
+    /// Bytes of a side passed and were not seen, or not understood.
+    pub(super) fn miss(&mut self, now: Moment, side: Side, bytes: u64) {
+        self.enter_unseen(now);
+        self.unseen_bytes = 0; // who says what was missed counts it
+        match side {
+            Side::Client => {
+                if !self.units.is_open() {
+                    let number = self.units.open(now, UnitKind::Query);
+                    self.units.owes(number);
+                }
+                self.units.bytes_sent(bytes as usize);
+            }
+            Side::Server => self.units.bytes_received(self.units.oldest(), bytes as usize, now),
+        }
+    }
+
+    /// All that the client sent was answered, at `now`. What was not seen of it stays unknown.
+    pub(super) fn settle_unseen(&mut self, now: Moment) {
+        let values = &self.values;
+        self.units.for_each(|number, exchange| {
+            exchange.results.clear();
+            for statement in &mut exchange.statements {
+                statement.results = 0;
+                // A result whose end is not seen is like no other.
+                statement.result_digest = values.digest(statement.result_digest, &number.to_le_bytes()) & !1;
+            }
+        });
+        self.awaited.clear();
+        self.capture.is_active = false;
+        self.units.end_all();
+        self.book_answered(now);
+    }
+
+    /// Packets are understood from here on.
+    pub(super) fn resume(&mut self, knows_statements: bool) {
+        if !knows_statements {
+            self.statements.clear();
+        }
+        (self.phase, self.unseen) = (Phase::Serving, None);
+    }
+
+    /// A conversation whose beginning was not seen.
+    pub(super) fn join(&mut self, now: Moment) {
+        self.enter_unseen(now);
+    }
+
+    pub(super) fn is_greeted(&self) -> bool {
+        self.phase == Phase::Greeted
+    }
+
+    /// Whether packets are not understood.
+    pub(super) fn is_lost(&self) -> bool {
+        self.phase == Phase::Unseen
     }
 
     /// Whether nothing more is looked at.

@@ -35,13 +35,16 @@ impl Books {
         self.answered(now, number);
     }
 
-    /// The client starts TLS with the server: what follows cannot be seen.
+    /// The client starts TLS with the server.
     pub(super) fn encrypted(&mut self, now: Moment) {
-        self.opened_unseen(now);
-        self.ends_unseen(Unseen::Tls);
+        if self.is_decrypted {
+            self.take_raw(Side::Client);
+            return;
+        }
+        self.ends_unseen(now, Unseen::Tls);
     }
 
-    /// A client connected, and has not said who it is.
+    /// A client connected, and nothing is known of who it is.
     pub(super) fn opened_unseen(&mut self, now: Moment) {
         self.stream.opened(now, [PROTOCOL]);
         self.config.common.tally.opened();

@@ -22,6 +22,7 @@ mod books;
 mod columns;
 mod config;
 mod login;
+mod observed;
 mod prepared;
 mod replies;
 mod requests;
@@ -34,16 +35,27 @@ use onetrip_wire::mysql::{ErrPacket, HEADER_BYTES, Handshake, PacketHeader, pack
 
 use crate::contract::{INSPECT_BYTES_MAX, Verdict};
 use books::Books;
+use observed::Supposed;
 
 pub use books::Unseen;
 pub use config::MysqlConfig;
 
 /// Number of an error that has no other (`ER_UNKNOWN_ERROR`).
 const UNKNOWN_ERROR: u16 = 1105;
+/// Bytes of a payload that has to be known whole.
+const CONTROL_BYTES_MAX: usize = 256 << 10;
 /// Commands that may be unanswered; a client that sends on without reading waits.
 const AWAITED_MAX: usize = 16_384;
 /// Prepared statements of which the dialogue knows what prepared them.
 const STATEMENTS_MAX: usize = 16_384;
+const SETTINGS: Settings = Settings {
+    command_bytes_max: INSPECT_BYTES_MAX,
+    row_bytes_max: INSPECT_BYTES_MAX,
+    control_bytes_max: CONTROL_BYTES_MAX,
+    awaited_max: 2 * AWAITED_MAX,
+    statements_max: STATEMENTS_MAX,
+    is_decrypted: false,
+};
 
 /// One client's conversation with a MySQL or MariaDB server, watched.
 #[derive(Debug)]
@@ -52,19 +64,19 @@ pub struct MysqlSession {
     books: Books,
     /// What the client is told in the server's place.
     to_client: Vec<u8>,
+    /// Of a conversation that was joined: which of the suppositions about its login holds.
+    supposed: Option<Supposed>,
 }
 
 impl MysqlSession {
     /// A session whose client has just connected.
     pub fn new(config: MysqlConfig) -> Self {
-        let settings = Settings {
-            command_bytes_max: INSPECT_BYTES_MAX,
-            row_bytes_max: INSPECT_BYTES_MAX,
-            awaited_max: 2 * AWAITED_MAX,
-            statements_max: STATEMENTS_MAX,
-            ..Settings::default()
-        };
-        Self { dialogue: Dialogue::new(settings), books: Books::new(config), to_client: Vec::new() }
+        Self {
+            dialogue: Dialogue::new(SETTINGS),
+            books: Books::new(config),
+            to_client: Vec::new(),
+            supposed: None,
+        }
     }
 
     /// The server was reached, `now`: it has to greet.

@@ -76,7 +76,7 @@ impl Books {
         }
         let (Some(number), Some(slot)) = (sent.number, sent.slot) else { return };
         let body = &row.payload[..row.payload.len().min(INSPECT_BYTES_MAX)];
-        let is_whole = row.payload_len <= INSPECT_BYTES_MAX as u64;
+        let is_whole = body.len() as u64 == row.payload_len;
         let Self { units, names, values, capture, .. } = self;
         let Some(exchange) = units.exchange_mut(number) else { return };
         let Some(statement) = exchange.statements.get_mut(usize::from(slot)) else { return };

@@ -71,22 +71,23 @@ impl Books {
     }
 
     fn query(&mut self, number: u64, command: &Command<'_>) -> Option<u16> {
-        let Some(text) = command.text else {
-            self.undecoded += 1;
-            return None;
-        };
-        let text = self.read(text, false);
+        let text = self.text_read(command, false)?;
         let slot = self.add_statement(number, &text, Steps::EXECUTE, 0);
         self.units.add_parameters(number, slot, &mut self.parameters);
         slot
     }
 
-    fn prepare(&mut self, number: u64, command: &Command<'_>) -> Option<u16> {
+    /// The text of a command; an unknown one where bytes of it were not seen, none where it does not decode.
+    fn text_read(&mut self, command: &Command<'_>, is_prepared: bool) -> Option<Text> {
         let Some(text) = command.text else {
             self.undecoded += 1;
             return None;
         };
-        let text = self.read(text, true);
+        Some(if is_seen(command) { self.read(text, is_prepared) } else { Text::default() })
+    }
+
+    fn prepare(&mut self, number: u64, command: &Command<'_>) -> Option<u16> {
+        let text = self.text_read(command, true)?;
         let slot = self.add_statement(number, &text, Steps::PREPARE | Steps::DESCRIBE, 0);
         self.statements.put(command.unit, Prepared { text, ..Prepared::default() });
         slot
@@ -165,7 +166,7 @@ impl Books {
             command::STMT_BULK_EXECUTE => self.read_first_set(unit, payload, count),
             _ => self.read_set(unit, payload, count),
         };
-        if !is_read && command.payload_len <= INSPECT_BYTES_MAX as u64 {
+        if !is_read && is_seen(command) && command.payload_len <= INSPECT_BYTES_MAX as u64 {
             self.undecoded += 1;
         }
     }
@@ -261,6 +262,11 @@ impl Books {
             self.units.close(None);
         }
     }
+}
+
+/// Whether all of a command that is looked at has come.
+fn is_seen(command: &Command<'_>) -> bool {
+    command.payload.len() as u64 >= command.payload_len.min(INSPECT_BYTES_MAX as u64)
 }
 
 /// The unit of the dialogue that prepared a command's statement.

@@ -173,6 +173,17 @@ impl Payloads {
         }))
     }
 
+    /// Bytes of the stream are not known. Those of the packet at hand count for its payload, of which no more is kept. Returns
+    /// how many are left: with any, it is not known where the next packet begins.
+    pub fn miss(&mut self, bytes: u64) -> u64 {
+        let Some(missing) = self.missing.filter(|_| !self.head.is_empty()) else { return bytes };
+        let inside = bytes.min(missing as u64);
+        self.missing = Some(missing - inside as usize);
+        self.len += inside;
+        self.keep_max = Some(self.head.len());
+        bytes - inside
+    }
+
     fn take_header(&mut self, input: &mut &[u8], is_numbered: bool) -> Result<bool, OutOfSequence> {
         let here = (HEADER_BYTES - self.header_len).min(input.len());
         let (piece, rest) = input.split_at(here);
@@ -255,6 +266,33 @@ mod tests {
             assert!(head.iter().enumerate().all(|(index, byte)| *byte == (index / 1000) as u8));
             assert_eq!((head.len(), *len, *first), (length, length as u64, 254));
             assert_eq!((*last, *bytes), (253u8.wrapping_add(packets), stream.len() as u64 - 1));
+        }
+    }
+
+    #[test]
+    fn a_gap_within_a_packet_is_a_part_of_its_payload() {
+        let mut stream = Vec::new();
+        packet(&mut stream, 0, |out| out.extend_from_slice(b"\x03select 1"));
+        packet(&mut stream, 0, |out| out.push(1));
+        for (from, until, kept) in [(5, 13, 1), (5, 9, 1), (8, 13, 4), (12, 13, 8)] {
+            let mut payloads = Payloads::default();
+            assert_eq!(payloads.next(&mut &stream[..from], true, |_| 100).unwrap(), None);
+            assert_eq!(payloads.miss((until - from) as u64), 0);
+            let mut input = &stream[until..];
+            let payload = payloads.next(&mut input, true, |_| 100).unwrap().unwrap();
+            assert_eq!((payload.head, payload.len, payload.whole()), (&stream[4..4 + kept], 9, None));
+            assert_eq!(payloads.next(&mut input, true, |_| 100).unwrap().unwrap().head, [1]);
+        }
+    }
+
+    #[test]
+    fn a_gap_that_reaches_beyond_a_packet_or_hides_what_it_is_leaves_bytes() {
+        let mut stream = Vec::new();
+        packet(&mut stream, 0, |out| out.extend_from_slice(b"\x03select 1"));
+        for (from, bytes, left) in [(0, 1, 1), (3, 1, 1), (4, 1, 1), (5, 9, 1), (12, 5, 4)] {
+            let mut payloads = Payloads::default();
+            assert_eq!(payloads.next(&mut &stream[..from], true, |_| 100).unwrap(), None);
+            assert_eq!(payloads.miss(bytes), left, "from {from}");
         }
     }
 

@@ -15,7 +15,15 @@ pub(crate) enum Chunk<'a> {
     Unknown(u64),
 }
 
-impl Chunk<'_> {
+impl<'a> Chunk<'a> {
+    /// Its bytes, if they were captured.
+    pub(crate) fn known(&self) -> Option<&'a [u8]> {
+        match self {
+            Self::Known(bytes) => Some(bytes),
+            Self::Unknown(_) => None,
+        }
+    }
+
     /// How many bytes they are.
     pub(crate) fn bytes(&self) -> u64 {
         match self {

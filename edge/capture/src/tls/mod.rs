@@ -15,6 +15,8 @@ mod keys;
 
 use std::sync::Arc;
 
+use onetrip_ledger::{Moment, StreamEncoder, UnitKind};
+
 pub use keylog::{KeyLog, KeyLogError};
 
 use self::keylog::{RANDOM_BYTES, Secrets};
@@ -155,6 +157,21 @@ impl Tls {
             None => true,
             Some(Session { is_13: true, .. }) => false,
             Some(_) => self.sides.iter().any(|side| !matches!(side.keys, Keys::Traffic(_))),
+        }
+    }
+
+    /// The client sent something: a turn of the handshake, until that is over. `has_read` as of [`Turns::client`].
+    pub(crate) fn client_turn(
+        &mut self,
+        now: Moment,
+        chunk: Chunk<'_>,
+        has_read: bool,
+        stream: &mut StreamEncoder,
+    ) {
+        if self.is_opening() {
+            self.handshake.client(now, chunk.bytes(), UnitKind::Connect, 0, has_read, stream);
+        } else {
+            self.handshake.settle(stream);
         }
     }
 

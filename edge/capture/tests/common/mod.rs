@@ -50,6 +50,7 @@ pub struct Talk {
     client_next: u32,
     server_next: u32,
     port: u16,
+    server_port: u16,
 }
 
 impl Default for Talk {
@@ -61,7 +62,12 @@ impl Default for Talk {
 impl Talk {
     pub fn from_port(port: u16) -> Self {
         // The client's numbers wrap around early.
-        Self { frames: Vec::new(), now_ns: START_NS, client_next: u32::MAX - 40, server_next: 7_000, port }
+        let (client_next, server_next) = (u32::MAX - 40, 7_000);
+        Self { frames: Vec::new(), now_ns: START_NS, client_next, server_next, port, server_port: SERVER.1 }
+    }
+
+    pub fn to_port(server_port: u16) -> Self {
+        Self { server_port, ..Self::default() }
     }
 
     pub fn wait_us(&mut self, microseconds: u64) {
@@ -107,6 +113,11 @@ impl Talk {
 
     pub fn end(&mut self) {
         self.client(&message(b'X', b""));
+        self.close();
+    }
+
+    /// Both sides end the connection, the client first.
+    pub fn close(&mut self) {
         self.segment(true, ACK | FIN, &[]);
         self.client_next = self.client_next.wrapping_add(1);
         self.wait_us(1_000);
@@ -116,10 +127,10 @@ impl Talk {
     }
 
     pub fn segment(&mut self, from_client: bool, flags: u8, data: &[u8]) {
-        let client = (CLIENT.0, self.port);
+        let (client, server) = ((CLIENT.0, self.port), (SERVER.0, self.server_port));
         let (source, destination, sequence, acknowledged) = match from_client {
-            true => (client, SERVER, self.client_next, self.server_next),
-            false => (SERVER, client, self.server_next, self.client_next),
+            true => (client, server, self.client_next, self.server_next),
+            false => (server, client, self.server_next, self.client_next),
         };
         let acknowledged = if flags & ACK == 0 { 0 } else { acknowledged };
         let ip = packet(source, destination, sequence, acknowledged, flags, 65_535, data);

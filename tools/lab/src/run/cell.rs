@@ -286,7 +286,8 @@ pub(super) fn far(server: SocketAddr, rtt: Duration) -> Result<(SocketAddr, Opti
     Ok((relay.local_addr(), Some(relay)))
 }
 
-fn address_of(gateway: &Gateway) -> Result<SocketAddr, LabError> {
+/// The port of a gateway.
+pub(super) fn address_of(gateway: &Gateway) -> Result<SocketAddr, LabError> {
     match *gateway.address() {
         ListenAddress::Tcp(address) => Ok(address),
         ListenAddress::Unix(_) => Err(LabError::Database("the gateway listens at no port".to_owned())),

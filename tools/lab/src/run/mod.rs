@@ -152,6 +152,7 @@ fn run_on_foreign(
     samples.engines.push(format!("{}: {}", engine.as_str(), server.version()));
     let formulas = Formulas::new();
     let frame = Frame { workload, options, formulas: &formulas, stopped };
+    server.set_up(&tables(workload, options.extent, engine, &formulas)?)?;
     measure_all(frame, engine, samples, |place| server.measure(frame, place))
 }
 
@@ -186,17 +187,26 @@ fn set_up(
     database: &Database,
     formulas: &Formulas,
 ) -> Result<(), LabError> {
-    let variables = variables_of(workload, extent, formulas, Vec::new());
-    let planner = Planner { formulas, named: &workload.steps, variables };
     let mut session = database.session()?;
-    for statement in workload.setup.get(&database.engine).into_iter().flatten() {
-        let text = planner
-            .fill(statement)
-            .map_err(|reason| LabError::Workload { workload: workload.name.clone(), reason })?;
+    for text in tables(workload, extent, database.engine, formulas)? {
         session.ask(&text)?;
     }
     session.close();
     Ok(())
+}
+
+/// The statements that make the workload's tables on an engine.
+fn tables(
+    workload: &Workload,
+    extent: Extent,
+    engine: Engine,
+    formulas: &Formulas,
+) -> Result<Vec<String>, LabError> {
+    let variables = variables_of(workload, extent, formulas, Vec::new());
+    let planner = Planner { formulas, named: &workload.steps, variables };
+    let statements = workload.setup.get(&engine).into_iter().flatten();
+    let texts = statements.map(|statement| planner.fill(statement)).collect::<Result<Vec<_>, _>>();
+    texts.map_err(|reason| LabError::Workload { workload: workload.name.clone(), reason })
 }
 
 impl Place<'_> {

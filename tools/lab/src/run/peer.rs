@@ -106,7 +106,12 @@ impl Peer {
         command.args(arguments).arg(session.to_string()).current_dir(&self.directory);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let address = destination.address;
-        command.env("PGHOST", address.ip().to_string()).env("PGPORT", address.port().to_string());
+        let (host, port) = (address.ip().to_string(), address.port().to_string());
+        command
+            .env("PGHOST", &host)
+            .env("PGPORT", &port)
+            .env("MYSQL_HOST", &host)
+            .env("MYSQL_TCP_PORT", &port);
         if let Some(login) = destination.login {
             command.env("PGUSER", &login.user).env("PGDATABASE", &login.database).env("PGSSLMODE", "disable");
             command.env("PGPASSWORD", login.password.as_ref().map_or("", |password| password.reveal()));

@@ -74,9 +74,9 @@ impl Counted {
     /// What has come since then.
     pub(super) fn since(self, before: Self) -> Self {
         Self {
-            trips: self.trips - before.trips,
-            sent: self.sent - before.sent,
-            received: self.received - before.received,
+            trips: self.trips.saturating_sub(before.trips),
+            sent: self.sent.saturating_sub(before.sent),
+            received: self.received.saturating_sub(before.received),
         }
     }
 }

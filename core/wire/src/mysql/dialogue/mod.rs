@@ -133,6 +133,44 @@ impl Dialogue {
         self.stream(side).offset += bytes.len() as u64;
     }
 
+    /// Bytes of one side are not known. Returns how many of them are outside the packet at hand: with any, the dialogue has to
+    /// [resume](Self::resume) before it takes more. What the others hide is left out of what is told of their payload.
+    pub fn miss(&mut self, side: Side, bytes: u64, mut on: impl FnMut(Event<'_>)) -> u64 {
+        let stream = self.stream(side);
+        stream.offset += bytes;
+        #[cfg(feature = "compression")]
+        if stream.unpacker.is_some() {
+            return bytes;
+        }
+        let outside = stream.payloads.miss(bytes);
+        if outside < bytes && !self.talk.is_over() {
+            // Its end may have been reached.
+            let talk = &mut self.talk;
+            let payloads = match side {
+                Side::Client => &mut self.client.payloads,
+                Side::Server => &mut self.server.payloads,
+            };
+            if let Err(reason) = take_payload(talk, side, payloads, &mut &[][..], &mut on) {
+                let offset = self.stream(side).offset;
+                self.talk.lose(Lost { side, offset, reason }, &mut on);
+            }
+        }
+        outside
+    }
+
+    /// Goes on past the login, where nothing is awaited and the next byte of each side begins a packet. What is prepared is
+    /// known as before if `knows_statements`.
+    pub fn resume(&mut self, knows_statements: bool) {
+        for stream in [&mut self.client, &mut self.server] {
+            stream.payloads = Payloads::default();
+            #[cfg(feature = "compression")]
+            if stream.unpacker.is_some() {
+                stream.unpacker = self.talk.compression().map(Unpacker::new);
+            }
+        }
+        self.talk.resume(knows_statements);
+    }
+
     fn stream(&mut self, side: Side) -> &mut Stream {
         match side {
             Side::Client => &mut self.client,

@@ -103,6 +103,15 @@ impl Talk {
         self.capabilities = capabilities;
     }
 
+    pub(super) fn resume(&mut self, knows_statements: bool) {
+        self.phase = Phase::Commands;
+        self.awaited.clear();
+        self.lost = None;
+        if !knows_statements {
+            self.forget_statements();
+        }
+    }
+
     pub(super) fn capabilities(&self) -> Capabilities {
         self.capabilities
     }

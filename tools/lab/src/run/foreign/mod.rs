@@ -1,4 +1,5 @@
-//! Servers that do not speak PostgreSQL's protocol: their trips are counted by who speaks when, not by what is said.
+//! Servers that do not speak PostgreSQL's protocol. MariaDB's trips are counted by a gateway, as PostgreSQL's are; those of
+//! the others by who speaks when, not by what is said.
 
 mod derby;
 mod echo;
@@ -8,7 +9,10 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::cell::{book_programs, book_round, far};
+use onetrip_gateway::{Gateway, GatewayConfig};
+use onetrip_ledger::{Mutes, Summary};
+
+use super::cell::{address_of, book_programs, book_round, far};
 use super::frame::{Frame, Prepared, WARM_UP_MAX};
 use super::matrix::Place;
 use super::peer::{Destination, Played};
@@ -59,6 +63,14 @@ impl Foreign {
         }
     }
 
+    /// Makes tables.
+    pub(super) fn set_up(&self, statements: &[String]) -> Result<(), LabError> {
+        match self {
+            Self::Mariadb(server) => server.set_up(statements),
+            Self::Derby(_) | Self::Echo(_) => Ok(()),
+        }
+    }
+
     /// The cell, or why it is left out.
     pub(super) fn measure(
         &self,
@@ -69,12 +81,16 @@ impl Foreign {
             Ok(both) => both,
             Err(why) => return Ok(Err(why)),
         };
+        if !place.way.program.is_empty() {
+            return self.measure_program(frame, &prepared, cell);
+        }
         match self {
-            Self::Derby(server) => return self.measure_program(frame, &prepared, server, cell),
             Self::Mariadb(_) => {
                 self.measure_players(frame, &prepared, mariadb::Player::connect, &mut cell)?
             }
-            Self::Echo(_) => self.measure_players(frame, &prepared, echo::Player::connect, &mut cell)?,
+            Self::Derby(_) | Self::Echo(_) => {
+                self.measure_players(frame, &prepared, echo::Player::connect, &mut cell)?
+            }
         }
         Ok(Ok(cell))
     }
@@ -103,13 +119,11 @@ impl Foreign {
         cell: &mut Cell,
     ) -> Result<(), LabError> {
         let all = |address| prepared.plans.iter().map(|_| connect(address)).collect::<Result<Vec<P>, _>>();
-        let turns = Turns::start(self.address())?;
-        let mut players = all(turns.address())?;
-        // The first round prepares.
-        prepared.look_at_answers(&play_round(&mut players, &prepared.plans)?)?;
-        let before = turns.counted();
-        prepared.look_at_answers(&play_round(&mut players, &prepared.plans)?)?;
-        book_turns(prepared, cell, turns.counted().since(before))?;
+        self.count(prepared, cell, &|address, rounds| {
+            let mut players = all(address)?;
+            (0..rounds)
+                .try_for_each(|_| prepared.look_at_answers(&play_round(&mut players, &prepared.plans)?))
+        })?;
         let (address, _relay) = far(self.address(), prepared.place.rtt)?;
         let mut players = all(address)?;
         let began = Instant::now();
@@ -136,7 +150,6 @@ impl Foreign {
         &self,
         frame: Frame<'_>,
         prepared: &Prepared<'_>,
-        server: &derby::Server,
         mut cell: Cell,
     ) -> Result<Result<Cell, String>, LabError> {
         let peer = match frame.peer(prepared)? {
@@ -145,28 +158,31 @@ impl Foreign {
         };
         // One program has all sessions: so many virtual machines would compile against each other.
         let look_at = |played: &[Played]| prepared.look_at_program(played);
-        let turns = Turns::start(self.address())?;
-        let destination = Destination { address: turns.address(), login: None };
         let script = [String::new()];
-        let mut peers = peer.start(&script, destination, frame.stopped)?;
-        look_at(&peers.round()?)?;
-        let before = turns.counted();
-        look_at(&peers.round()?)?;
-        book_turns(prepared, &mut cell, turns.counted().since(before))?;
-        peers.finish()?;
+        let begin = |address| peer.start(&script, Destination { address, login: None }, frame.stopped);
+        self.count(prepared, &mut cell, &|address, rounds| {
+            let mut peers = begin(address)?;
+            (0..rounds).try_for_each(|_| look_at(&peers.round()?))?;
+            peers.finish()
+        })?;
         let (address, _relay) = far(self.address(), prepared.place.rtt)?;
-        let mut peers = peer.start(&script, Destination { address, login: None }, frame.stopped)?;
+        let mut peers = begin(address)?;
+        let warm_up = match self {
+            Self::Derby(_) => derby::WARM_UP_ROUNDS,
+            Self::Mariadb(_) | Self::Echo(_) => 1,
+        };
         let began = Instant::now();
-        for round in 0..prepared.rounds + derby::WARM_UP_ROUNDS {
+        for round in 0..prepared.rounds + warm_up {
             if prepared.has_enough(&cell, began) {
                 break;
             }
-            let (used, allocated) = (self.cpu().used(), server.allocated()?);
+            let (used, allocated, start) = (self.cpu().used(), self.allocated_by_threads()?, Instant::now());
             let played = peers.round()?;
             let server_cpu = self.cpu().since(&used, Duration::ZERO);
             look_at(&played)?;
-            if round >= derby::WARM_UP_ROUNDS {
-                cell.allocated = Some(server.allocated()?.since(allocated));
+            if round >= warm_up || start.elapsed() > WARM_UP_MAX {
+                let after = self.allocated_by_threads()?;
+                cell.allocated = after.zip(allocated).map(|(after, before)| after.since(before));
                 book_programs(&mut cell, &played, server_cpu);
             }
         }
@@ -174,13 +190,47 @@ impl Foreign {
         Ok(Ok(cell))
     }
 
+    /// Counts a round of sessions that have played one: what the second of two adds. `play` opens sessions at the address,
+    /// plays so many rounds, and closes them.
+    fn count(
+        &self,
+        prepared: &Prepared<'_>,
+        cell: &mut Cell,
+        play: &dyn Fn(SocketAddr, usize) -> Result<(), LabError>,
+    ) -> Result<(), LabError> {
+        let both = self.counted(2, play)?;
+        let counted = both.since(self.counted(1, play)?);
+        (cell.bytes_sent, cell.bytes_received) = (counted.sent, counted.received);
+        prepared.book_trips(cell, counted.trips, counted.trips)
+    }
+
+    fn counted(
+        &self,
+        rounds: usize,
+        play: &dyn Fn(SocketAddr, usize) -> Result<(), LabError>,
+    ) -> Result<Counted, LabError> {
+        let Self::Mariadb(server) = self else {
+            let turns = Turns::start(self.address())?;
+            play(turns.address(), rounds)?;
+            return Ok(turns.counted());
+        };
+        let gateway = Gateway::start(GatewayConfig::new(server.conninfo()?))?;
+        play(address_of(&gateway)?, rounds)?;
+        let Summary { trips, bytes_sent: sent, bytes_received: received, .. } =
+            gateway.stop().analyzer.finish(&Mutes::default()).summary;
+        Ok(Counted { trips: trips.work(), sent, received })
+    }
+
+    /// What the server's threads have allocated, where it tells.
+    fn allocated_by_threads(&self) -> Result<Option<Allocated>, LabError> {
+        match self {
+            Self::Derby(server) => server.allocated().map(Some),
+            Self::Mariadb(_) | Self::Echo(_) => Ok(None),
+        }
+    }
+
     fn allocated(&self, frame: Frame<'_>) -> Option<Allocated> {
         let counted = frame.options.allocated.filter(|_| self.cpu() == ServerCpu::InThisProcess);
         counted.map(|counted| counted())
     }
-}
-
-fn book_turns(prepared: &Prepared<'_>, cell: &mut Cell, counted: Counted) -> Result<(), LabError> {
-    (cell.bytes_sent, cell.bytes_received) = (counted.sent, counted.received);
-    prepared.book_trips(cell, counted.trips, counted.trips)
 }

@@ -1,0 +1,243 @@
+//! MySQL's bytes to a [`MysqlSession`]: what was not captured is said, and packets are understood again from the next turn
+//! of the client's on, which begins with a command.
+
+use std::sync::Arc;
+
+use onetrip_ledger::{Moment, StreamEncoder};
+use onetrip_session::{MysqlConfig, MysqlSession};
+use onetrip_wire::mysql::dialogue::Side;
+use onetrip_wire::mysql::{
+    Capabilities, ClientHello, HEADER_BYTES, Handshake, PacketHeader, command, server,
+};
+
+use crate::tcp::{Chunk, Way, is_after};
+use crate::tls::{Closed, KeyLog, Tls};
+use crate::turns::Turns;
+
+/// The last command but those of MariaDB.
+const COMMAND_MAX: u8 = command::SUBSCRIBE_GROUP_REPLICATION_STREAM;
+/// Commands within the server only.
+const NEVER_SENT: [u8; 5] =
+    [command::SLEEP, command::CONNECT, command::TIME, command::DELAYED_INSERT, command::CONNECT_OUT];
+/// Longest greeting that is believed of a server at a port that is not known for MySQL.
+const GREETING_BYTES_MAX: usize = 512;
+
+/// One connection's conversation.
+#[derive(Debug)]
+pub(crate) struct Mysql {
+    pub(crate) session: MysqlSession,
+    /// Bytes of the client's are unknown since the books last were whole.
+    lost_client: bool,
+    /// The server has said something since the client last did.
+    is_answered: bool,
+    server_at: Moment,
+    /// The number of the server's byte after its last whole reply.
+    answered_until: Option<u32>,
+    pub(crate) unknown_bytes: u64,
+    keys: Option<Arc<KeyLog>>,
+    /// What opens its TLS.
+    tls: Option<Box<Tls>>,
+    /// What followed a request for TLS that nothing opens.
+    sealed: Vec<u8>,
+}
+
+/// Whether a server's first bytes are MySQL's; at a port that is known for it, an error may be as well.
+pub(crate) fn is_greeting(bytes: &[u8], is_mysql_port: bool) -> bool {
+    let Some(header) = PacketHeader::peek(bytes).filter(|header| header.sequence == 0) else { return false };
+    let body = &bytes[HEADER_BYTES..];
+    if is_mysql_port && body.first() == Some(&server::ERR) {
+        return true;
+    }
+    let is_whole = header.packet_len() == bytes.len() && bytes.len() <= GREETING_BYTES_MAX;
+    is_whole
+        && Handshake::decode(body).is_ok_and(|greeting| greeting.capabilities.has(Capabilities::PROTOCOL_41))
+}
+
+/// Whether bytes are one command, and nothing else: a turn is likely to begin with them.
+fn is_command(bytes: &[u8]) -> bool {
+    let is_whole = PacketHeader::peek(bytes).is_some_and(|header| header.packet_len() == bytes.len());
+    is_whole && begins_command(bytes, false)
+}
+
+/// Whether bytes of the client's begin a command, as far as they tell. `is_compressed` as the connection is: then they begin
+/// the packets of a turn.
+fn begins_command(bytes: &[u8], is_compressed: bool) -> bool {
+    let Some(header) = PacketHeader::peek(bytes).filter(|header| header.sequence == 0) else { return false };
+    if is_compressed {
+        return true;
+    }
+    let rest = bytes.get(HEADER_BYTES + 1..).unwrap_or_default();
+    let begins = match bytes.get(HEADER_BYTES) {
+        None => true,
+        // Within a compressed stream, what looks like this command goes on with a number.
+        Some(&command::QUERY) => rest.starts_with(&[0, 1]) || rest.first().is_none_or(|byte| *byte >= b'\t'),
+        Some(code) => {
+            !NEVER_SENT.contains(code) && (*code <= COMMAND_MAX || *code == command::STMT_BULK_EXECUTE)
+        }
+    };
+    header.payload_len > 0 && begins
+}
+
+impl Mysql {
+    /// A conversation from its first byte; the client's connection was there at `connected_at`.
+    pub(crate) fn new(config: MysqlConfig, keys: Option<Arc<KeyLog>>, connected_at: Moment) -> Self {
+        let mut session = MysqlSession::decrypted(config);
+        session.connected(connected_at);
+        Self { lost_client: false, ..Self::with(session, keys) }
+    }
+
+    /// One whose beginning was not captured.
+    pub(crate) fn joined(config: MysqlConfig, now: Moment) -> Self {
+        Self::with(MysqlSession::joined(config, now), None)
+    }
+
+    fn with(session: MysqlSession, keys: Option<Arc<KeyLog>>) -> Self {
+        Self {
+            session,
+            lost_client: true,
+            is_answered: false,
+            server_at: Moment::default(),
+            answered_until: None,
+            unknown_bytes: 0,
+            keys,
+            tls: None,
+            sealed: Vec::new(),
+        }
+    }
+
+    /// The client sent something, with an acknowledgement of what it had received; `server_next` is the number of the
+    /// server's next byte.
+    ///
+    /// # Errors
+    ///
+    /// It is encrypted, and cannot be opened.
+    pub(crate) fn client(
+        &mut self,
+        now: Moment,
+        chunk: Chunk<'_>,
+        acknowledged: u32,
+        server_next: u32,
+    ) -> Result<(), Closed> {
+        if let Some(mut tls) = self.tls.take() {
+            let has_read = !is_after(server_next, acknowledged);
+            tls.client_turn(now, chunk, has_read, self.session.stream());
+            let taken = tls.take(Way::Up, chunk, &mut |plain| {
+                self.client_said(now, plain, acknowledged, server_next);
+            });
+            self.tls = Some(tls);
+            return taken;
+        }
+        let Some((request, rest)) = chunk.known().filter(|_| self.session.is_greeted()).and_then(tls_request)
+        else {
+            self.client_said(now, chunk, acknowledged, server_next);
+            return Ok(());
+        };
+        self.client_said(now, Chunk::Known(request), acknowledged, server_next);
+        let Some(keys) = self.keys.clone() else {
+            self.sealed.extend_from_slice(rest);
+            return Err(Closed);
+        };
+        self.tls = Some(Box::new(Tls::new(keys)));
+        match rest {
+            [] => Ok(()),
+            rest => self.client(now, Chunk::Known(rest), acknowledged, server_next),
+        }
+    }
+
+    fn client_said(&mut self, now: Moment, chunk: Chunk<'_>, acknowledged: u32, server_next: u32) {
+        if self.session.is_lost() {
+            let has_all = !is_after(server_next, acknowledged);
+            let is_first = self.server_at == Moment::default();
+            let begins = |bytes: &&[u8]| match is_first {
+                true => is_command(bytes),
+                false => has_all && self.is_answered && begins_command(bytes, self.session.is_compressed()),
+            };
+            let next = chunk.known().filter(begins);
+            if self.is_answered && has_all {
+                self.session.turn(self.server_at);
+            }
+            if let Some(next) = next {
+                self.session.resume(!self.lost_client, next);
+                (self.lost_client, self.answered_until) = (false, None);
+            }
+        }
+        self.is_answered = false;
+        let has_read = self.answered_until.is_none_or(|until| !is_after(until, acknowledged));
+        self.session.client_has_read(has_read);
+        self.said(now, Side::Client, chunk);
+    }
+
+    /// The server sent something; `server_next` is the number of the byte after it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::client`].
+    pub(crate) fn server(&mut self, now: Moment, chunk: Chunk<'_>, server_next: u32) -> Result<(), Closed> {
+        let Some(mut tls) = self.tls.take() else {
+            self.server_said(now, chunk, server_next);
+            return Ok(());
+        };
+        tls.handshake.server(now, chunk.bytes());
+        let taken = tls.take(Way::Down, chunk, &mut |plain| self.server_said(now, plain, server_next));
+        self.tls = Some(tls);
+        taken
+    }
+
+    fn server_said(&mut self, now: Moment, chunk: Chunk<'_>, server_next: u32) {
+        (self.is_answered, self.server_at) = (true, now);
+        self.said(now, Side::Server, chunk);
+        if self.session.unanswered() == 0 {
+            self.answered_until = Some(server_next);
+        }
+    }
+
+    fn said(&mut self, now: Moment, side: Side, chunk: Chunk<'_>) {
+        let was_lost = self.session.is_lost();
+        match (chunk, side) {
+            (Chunk::Known(bytes), Side::Client) if !was_lost => self.session.see_client(now, bytes),
+            (Chunk::Known(bytes), Side::Server) if !was_lost => self.session.see_server(now, bytes),
+            _ => self.session.miss(now, side, chunk.bytes()),
+        }
+        let is_known = matches!(chunk, Chunk::Known(_));
+        if is_known && !was_lost && self.session.is_lost() {
+            self.session.miss(now, side, chunk.bytes());
+        }
+        if self.session.is_lost() || !is_known {
+            self.unknown_bytes += chunk.bytes();
+            self.lost_client |= side == Side::Client;
+        }
+    }
+
+    /// Its records, what the client sent that is sealed, and the turns so far.
+    pub(crate) fn into_sealed(mut self) -> (StreamEncoder, Vec<u8>, Turns) {
+        let stream = std::mem::take(self.session.stream());
+        let (hello, turns) = match self.tls.take() {
+            Some(tls) => tls.into_unread(),
+            None => (self.sealed, Turns::default()),
+        };
+        (stream, hello, turns)
+    }
+
+    /// Whether it is read in spite of TLS.
+    pub(crate) fn is_opened(&self) -> bool {
+        self.tls.is_some()
+    }
+
+    /// Ends the books; `is_closed` where the connection has ended, and not the capture.
+    pub(crate) fn close(&mut self, now: Moment, is_closed: bool) {
+        if self.session.is_lost() && self.is_answered {
+            self.session.turn(self.server_at);
+        }
+        if is_closed && self.session.has_records() {
+            self.session.close(now);
+        }
+    }
+}
+
+/// A client's request for TLS, and what it sent with it.
+fn tls_request(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let header = PacketHeader::peek(bytes)?;
+    let (request, rest) = bytes.split_at_checked(header.packet_len())?;
+    let hello = ClientHello::decode(&request[HEADER_BYTES..]);
+    matches!(hello, Ok(ClientHello::Ssl(_))).then_some((request, rest))
+}
