@@ -117,6 +117,10 @@ fn nothing_is_read_ahead_before_the_program_has_read() {
     let before = calls(&wire);
     wire.turn(&open(FIRST, READ));
     assert_eq!(wire.server.objects.calls[before..], [format!("open {FIRST} {READ}")]);
+    // A read of no bytes takes no lock.
+    wire.turn(&read(0, 0));
+    assert!(calls(&wire) <= before + 2, "{:?}", &wire.server.objects.calls[before..]);
+    let before = calls(&wire);
     wire.turn(&read(0, 200));
     assert!(calls(&wire) > before + 2, "now it is");
 }

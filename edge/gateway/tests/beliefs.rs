@@ -185,14 +185,26 @@ fn rolling_back_closes_descriptors_and_moves_none() {
     });
 }
 
-/// L3: opening takes no lock; reading takes one that ROLLBACK TO does not give back.
+/// L3: opening takes no lock, nor does reading no bytes; reading takes one that ROLLBACK TO does not give back, and so does
+/// looking for the end.
 #[test]
 fn reading_an_object_takes_a_lock_to_the_end_of_the_transaction() {
     on_each(|_, client| {
         const LOCKS: &str = "SELECT count(*) FROM pg_locks WHERE relation = 'pg_largeobject'::regclass AND pid = pg_backend_pid()";
         client.query("BEGIN");
         one(client, "SELECT lo_open(70001, x'40000'::int)");
-        assert_eq!(one(client, LOCKS), "0");
+        for call in
+            ["loread(0, 0)", "loread(0, -1)", "lo_lseek(0, 2, 0)", "lo_lseek64(0, -1, 1)", "lo_tell(0)"]
+        {
+            one(client, &format!("SELECT {call}"));
+            assert_eq!(one(client, LOCKS), "0", "{call}");
+        }
+        client.query("SAVEPOINT s");
+        one(client, "SELECT lo_lseek(0, 0, 2)");
+        assert_eq!(one(client, LOCKS), "1");
+        client.query("ROLLBACK");
+        client.query("BEGIN");
+        one(client, "SELECT lo_open(70001, x'40000'::int)");
         client.query("SAVEPOINT s");
         one(client, "SELECT loread(0, 1)");
         client.query("ROLLBACK TO s");

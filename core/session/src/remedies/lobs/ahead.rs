@@ -93,8 +93,7 @@ impl Calls for Lobs {
             _ => return,
         };
         let prefetch = self.prefetch(cx.facts, &cx.config.lobs, oid);
-        let reads = matches!(call, Call::Read { .. } | Call::Seek { whence: Whence::End, .. });
-        let holds_locks = Rule::Lock.requires(self.has_read || reads);
+        let holds_locks = Rule::Lock.requires(self.has_read || call.reads());
         if !holds_locks || prefetch == Prefetch::Locator || !self.is_worth_it(prefetch) {
             return;
         }

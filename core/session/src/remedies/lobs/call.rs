@@ -106,6 +106,15 @@ impl Call {
         (made.arguments().0 == count).then_some(made)
     }
 
+    /// Whether the server reads the object for it, and so locks `pg_largeobject`: not for a read of no bytes.
+    pub(super) fn reads(self) -> bool {
+        match self {
+            Self::Read { count, .. } => count > 0,
+            Self::Seek { whence, .. } => whence == Whence::End,
+            Self::Open { .. } | Self::Tell { .. } | Self::Close { .. } => false,
+        }
+    }
+
     /// Appends the message.
     pub(super) fn encode(self, out: &mut Vec<u8>) {
         let (count, values) = self.arguments();

@@ -165,18 +165,15 @@ impl Lobs {
             return if is_told || steps == 0 { Ok(()) } else { wrong_number(core) };
         }
         let Some(open) = call.fd().and_then(|fd| self.open.get_mut(&fd)) else { return Ok(()) };
+        self.has_read |= call.reads();
         match call {
             Call::Read { .. } => {
                 open.place += length;
                 open.read += usize::try_from(length).unwrap_or_default();
-                self.has_read = true;
             }
-            Call::Seek { whence, is_wide, .. } => {
+            Call::Seek { is_wide, .. } => {
                 let told = if is_wide { int8(value) } else { int4(value).map(i64::from) };
                 open.place = told.unwrap_or(open.place);
-                if whence == Whence::End {
-                    self.has_read = true;
-                }
             }
             Call::Close { fd } => {
                 if let Some(open) = self.open.remove(&fd) {
