@@ -347,7 +347,7 @@ async fn ask_for_tls(socket: &mut Socket) -> io::Result<u8> {
 fn is_looked_up(host: &Host) -> bool {
     match &host.name {
         HostName::Tcp { name, address } => address.is_none() && name.parse::<IpAddr>().is_err(),
-        HostName::Unix(_) => false,
+        HostName::Unix(_) | HostName::Socket(_) => false,
     }
 }
 

@@ -57,7 +57,7 @@ pub fn resolve(host: &Host) -> Result<Vec<Address>, AddressError> {
                 (name.as_str(), host.port).to_socket_addrs().map_err(lookup)?.map(Address::Tcp).collect();
             if found.is_empty() { Err(lookup(io::ErrorKind::NotFound.into())) } else { Ok(found) }
         }
-        HostName::Unix(_) => unix(host).map(|address| vec![address]),
+        HostName::Unix(_) | HostName::Socket(_) => unix(host).map(|address| vec![address]),
     }
 }
 

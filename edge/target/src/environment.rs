@@ -16,6 +16,10 @@ pub struct Environment {
     pub home: Option<PathBuf>,
     /// Directories that may hold the server's socket when no host is given, best first.
     pub socket_directories: Vec<PathBuf>,
+    /// Option files of this machine for MySQL's clients, in the order in which they are read.
+    pub option_files: Vec<PathBuf>,
+    /// The program that is to be run, and its arguments; none where there is no program.
+    pub command: Vec<OsString>,
     /// Where `pg_service.conf` of the whole system stands unless PGSYSCONFDIR says otherwise.
     pub system_configuration: Option<PathBuf>,
 }
@@ -29,6 +33,7 @@ impl Environment {
                 .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
                 .collect(),
             socket_directories: ["/var/run/postgresql", "/tmp"].map(PathBuf::from).to_vec(),
+            option_files: ["/etc/my.cnf", "/etc/mysql/my.cnf"].map(PathBuf::from).to_vec(),
             system_configuration: Some(PathBuf::from("/etc/postgresql-common")),
             ..Self::default()
         };

@@ -104,6 +104,12 @@ pub enum ConninfoError {
         /// The file.
         path: PathBuf,
     },
+    /// An option file of MySQL's clients that was named.
+    #[error("option file {} cannot be read: correct --defaults-file, --defaults-extra-file or --login-path", path.display())]
+    OptionFile {
+        /// The file.
+        path: PathBuf,
+    },
     /// libpq: `definition of service … not found`.
     #[error(
         "definition of service \"{service}\" not found: add a [{service}] section to {file}, or name another one in PGSERVICE"

@@ -30,6 +30,8 @@ pub enum HostName {
     },
     /// Directory of a unix socket; one that begins with `@` is in Linux's abstract namespace.
     Unix(PathBuf),
+    /// A unix socket itself, as MySQL's clients name it.
+    Socket(PathBuf),
 }
 
 impl Host {
@@ -43,35 +45,45 @@ impl Host {
         Self { name: HostName::Unix(directory.into()), port }
     }
 
+    /// A unix socket by its path; the port is what the server has beside it.
+    pub fn socket(path: impl Into<PathBuf>, port: u16) -> Self {
+        Self { name: HostName::Socket(path.into()), port }
+    }
+
     /// Whether this is a unix socket, on which libpq never uses TLS.
     pub fn is_unix(&self) -> bool {
-        matches!(self.name, HostName::Unix(_))
+        matches!(self.name, HostName::Unix(_) | HostName::Socket(_))
+    }
+
+    /// Whether this is `localhost`, by whatever name.
+    pub(crate) fn is_local(&self) -> bool {
+        match &self.name {
+            HostName::Unix(_) | HostName::Socket(_) => true,
+            HostName::Tcp { name, .. } => name == "localhost" || name.parse().is_ok_and(is_localhost),
+        }
     }
 
     /// The value of libpq's `host` for this place.
     pub fn name(&self) -> std::borrow::Cow<'_, str> {
         match &self.name {
             HostName::Tcp { name, .. } => name.into(),
-            HostName::Unix(directory) => directory.to_string_lossy(),
+            HostName::Unix(path) | HostName::Socket(path) => path.to_string_lossy(),
         }
     }
 
     pub(crate) fn address(&self) -> Option<IpAddr> {
         match self.name {
             HostName::Tcp { address, .. } => address,
-            HostName::Unix(_) => None,
+            HostName::Unix(_) | HostName::Socket(_) => None,
         }
     }
 
     /// Whether both name the same server: by name and port, where `localhost`, its addresses and Unix sockets are one name.
     pub fn is_same_server(&self, other: &Self) -> bool {
-        let local = |host: &Self| match &host.name {
-            HostName::Unix(_) => true,
-            HostName::Tcp { name, .. } => name == "localhost" || name.parse().is_ok_and(is_localhost),
-        };
         let is_one_place = match (&self.name, &other.name) {
-            (HostName::Unix(one), HostName::Unix(other)) => is_same_file(one, other),
-            _ => self.name().eq_ignore_ascii_case(&other.name()) || (local(self) && local(other)),
+            (HostName::Unix(one), HostName::Unix(other))
+            | (HostName::Socket(one), HostName::Socket(other)) => is_same_file(one, other),
+            _ => self.name().eq_ignore_ascii_case(&other.name()) || (self.is_local() && other.is_local()),
         };
         self.port == other.port && is_one_place
     }
@@ -84,7 +96,7 @@ impl fmt::Display for Host {
                 write!(formatter, "[{name}]:{}", self.port)
             }
             HostName::Tcp { name, .. } => write!(formatter, "{name}:{}", self.port),
-            HostName::Unix(_) => write!(formatter, "{}", socket_path(self).display()),
+            HostName::Unix(_) | HostName::Socket(_) => write!(formatter, "{}", socket_path(self).display()),
         }
     }
 }
@@ -101,9 +113,12 @@ pub(crate) fn is_same_file(one: &Path, other: &Path) -> bool {
     one == other || matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
 }
 
-/// `directory/.s.PGSQL.port`.
+/// `directory/.s.PGSQL.port`, or the socket that is named itself.
 pub(crate) fn socket_path(host: &Host) -> PathBuf {
-    Path::new(host.name().as_ref()).join(format!(".s.PGSQL.{}", host.port))
+    match &host.name {
+        HostName::Socket(path) => path.clone(),
+        _ => Path::new(host.name().as_ref()).join(format!(".s.PGSQL.{}", host.port)),
+    }
 }
 
 /// Checks hosts and ports without filling anything in.

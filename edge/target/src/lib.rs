@@ -1,7 +1,7 @@
 //! Where the database is, and how a program is pointed at it.
 //!
 //! Scope: PostgreSQL connection settings by libpq's rules (reading, resolving, rewriting), password files, TLS to the
-//! server, addresses, and launching a program whose settings lead to the gateway. Of MySQL, where the server is.
+//! server, addresses, and launching a program whose settings lead to the gateway. Of MySQL, where the server is: settings, option files.
 //! Not in scope: sockets and the protocol; the gateway has them.
 
 pub mod address;
@@ -12,7 +12,9 @@ mod host;
 pub mod intercept;
 mod kept;
 pub mod launch;
+mod login_path;
 mod mysql;
+mod option_files;
 pub mod passfile;
 mod protocol;
 mod require_auth;

@@ -1,8 +1,9 @@
 //! Settings of MySQL and MariaDB: where the server is. Who logs in, and how, is the client's own business.
 
 use crate::host::{self, HostName};
+use crate::rewrite::Override;
 use crate::written::{Place, Written};
-use crate::{Conninfo, ConninfoError, Environment, Keepalives, Protocol, Settings, SslMode};
+use crate::{Conninfo, ConninfoError, Environment, Host, Keepalives, Protocol, Settings, SslMode};
 
 /// The variable that the clients of both servers read a host from.
 pub(crate) const HOST_VARIABLE: &str = "MYSQL_HOST";
@@ -11,6 +12,13 @@ pub(crate) const PORT_VARIABLES: [&str; 2] = ["MYSQL_TCP_PORT", "MYSQL_PORT"];
 
 /// Settings that name a Unix socket, by their drivers' names.
 const SOCKETS: [&str; 5] = ["unix_socket", "unixSocket", "socket", "socketPath", "localSocket"];
+/// Where servers have theirs if nobody says otherwise: Debian, Red Hat, Oracle's packages.
+pub(crate) const USUAL_SOCKETS: [&str; 4] = [
+    "/run/mysqld/mysqld.sock",
+    "/var/run/mysqld/mysqld.sock",
+    "/var/lib/mysql/mysql.sock",
+    "/tmp/mysql.sock",
+];
 /// Values of settings about TLS that do not insist on it.
 const WEAK: [&str; 12] = [
     "",
@@ -34,16 +42,10 @@ const NO_TLS: [&str; 6] = ["disabled", "disable", "false", "0", "off", "no"];
 
 /// The settings of a server: hosts and ports, and whether there is to be no TLS. Nothing of libpq's variables holds.
 pub(crate) fn resolve(settings: &Settings) -> Result<Conninfo, ConninfoError> {
-    if SOCKETS.iter().any(|keyword| settings.get_nonempty(keyword).is_some()) {
-        return Err(ConninfoError::NotKept {
-            keyword: "unix_socket",
-            why: "the gateway reaches MySQL by TCP: give host and port",
-        });
-    }
     let local = || HostName::Tcp { name: "localhost".to_owned(), address: None };
     let nothing = Conninfo::resolve(&Settings::default(), &Environment::default())?;
     Ok(Conninfo {
-        hosts: host::resolve_by(settings, Protocol::Mysql.port(), local)?,
+        hosts: by_socket(settings, host::resolve_by(settings, Protocol::Mysql.port(), local)?),
         protocol: Protocol::Mysql,
         user: settings.get_nonempty("user").map(str::to_owned),
         dbname: settings.get_nonempty("dbname").map(str::to_owned),
@@ -51,6 +53,29 @@ pub(crate) fn resolve(settings: &Settings) -> Result<Conninfo, ConninfoError> {
         keepalives: Keepalives::default(),
         ..nothing
     })
+}
+
+/// The hosts, with the socket in place of a local one, as clients have it.
+fn by_socket(settings: &Settings, hosts: Vec<Host>) -> Vec<Host> {
+    let named = SOCKETS.iter().find_map(|keyword| settings.get_nonempty(keyword));
+    let by_socket = |host: Host| match (&host.name, named) {
+        (HostName::Unix(path), _) => Host::socket(path, host.port),
+        (HostName::Tcp { name, address: None }, Some(path)) if name.eq_ignore_ascii_case("localhost") => {
+            Host::socket(path, host.port)
+        }
+        _ => host,
+    };
+    hosts.into_iter().map(by_socket).collect()
+}
+
+/// What takes the socket out of connection text, if it names one.
+pub(crate) fn without_socket(written: &Written) -> Vec<Override> {
+    let is_written = |keyword: &&str| {
+        let mut own = written.entries.iter().filter(|entry| entry.keyword == **keyword);
+        own.any(|entry| !matches!(entry.place, Place::Address))
+    };
+    let named = SOCKETS.iter().filter(|keyword| is_written(keyword));
+    named.map(|keyword| Override { keyword, value: String::new() }).collect()
 }
 
 fn wants_no_tls(settings: &Settings) -> bool {

@@ -164,19 +164,62 @@ fn servers_that_differ_are_not_guessed_between() {
 }
 
 #[test]
-fn a_port_alone_tells_the_protocol_and_a_socket_is_refused() {
+fn a_port_alone_tells_the_protocol() {
     let protocol = |text: &str| Settings::parse(text).expect("settings").protocol();
     assert_eq!(protocol("db:3306"), Protocol::Mysql);
     assert_eq!(protocol("db:5432"), Protocol::Postgres);
     assert_eq!(protocol("Server=db;Port=3306;Database=x;Uid=u"), Protocol::Mysql);
-    let refused =
-        Conninfo::parse("mysql://u@localhost/x?unix_socket=/run/mysqld/mysqld.sock", &environment(&[]));
-    assert!(matches!(refused, Err(ConninfoError::NotKept { keyword: "unix_socket", .. })), "{refused:?}");
-    for text in
-        ["jdbc:mysql:replication://a,b/x", "jdbc:mysql://address=(host=db)/x", "u@unix(/run/x.sock)/x"]
-    {
+    for text in ["jdbc:mysql:replication://a,b/x", "jdbc:mysql://address=(host=db)/x"] {
         assert!(Conninfo::parse(text, &environment(&[])).is_err(), "{text}");
     }
+}
+
+#[test]
+fn a_socket_is_reached_and_text_that_names_one_is_led_by_tcp() {
+    for (text, address, after) in [
+        (
+            "mysql://u@localhost/x?unix_socket=/run/x.sock&charset=utf8",
+            "/run/x.sock",
+            "mysql://u@127.0.0.1:6432/x?unix_socket=&charset=utf8",
+        ),
+        ("u:p@unix(/run/x.sock)/x?a=b", "/run/x.sock", "u:p@tcp(127.0.0.1:6432)/x?a=b"),
+        // A host that is not this machine is reached by TCP, as clients do it.
+        ("mysql://u@db/x?unix_socket=/run/x.sock", "db:3306", "mysql://u@127.0.0.1:6432/x?unix_socket="),
+    ] {
+        let (found, set) = turned(&[("SHOP", text)], None);
+        assert_eq!((found.as_str(), set), (address, vec![format!("SHOP={after}")]), "{text}");
+    }
+    let (found, _) = turned(&[], Some("mysql://%2Frun%2Fx.sock/shop"));
+    assert_eq!(found, "/run/x.sock");
+}
+
+#[test]
+fn mysqls_own_clients_are_led_by_arguments_and_others_by_what_their_files_say() {
+    let directory = tempfile::tempdir().expect("a directory");
+    std::fs::write(directory.path().join(".my.cnf"), "[client]\nhost=db\nport=3307\n").expect("a file");
+    let of = |command: &str, variables: &[(&str, &str)]| {
+        let mut environment = environment(variables);
+        environment.home = Some(directory.path().to_path_buf());
+        environment.command = command.split(' ').map(Into::into).collect();
+        let upstream = Upstream::find_for_program(None, &[], &environment).expect("it is found");
+        let options = RedirectOptions {
+            gateway: GATEWAY.parse().expect("an address"),
+            url_variables: &[],
+            sslmode: SslMode::Disable,
+        };
+        let redirect = redirect(&environment, &upstream, &options).expect("it can be led");
+        (upstream.conninfo.address(), redirect)
+    };
+    let (found, led) = of("mysql shop", &[("DATABASE_URL", "postgres://other/x")]);
+    assert_eq!(found, "db:3307");
+    let arguments: Vec<_> = led.arguments.iter().map(|word| word.to_str().expect("text")).collect();
+    assert_eq!(arguments, ["--protocol=TCP", "--host=127.0.0.1", "--port=6432"]);
+    assert_eq!(of("mariadb-dump -h other -P 4000 shop", &[]).0, "other:4000");
+    let (found, led) = of("python app.py", &[]);
+    assert_eq!((found.as_str(), led.arguments.len()), ("db:3307", 0));
+    assert!(led.untouched[0].to_string().ends_with("a program that reads it is led by --redirect"));
+    let (found, led) = of("python app.py", &[("DATABASE_URL", "mysql://one/x")]);
+    assert_eq!((found.as_str(), led.untouched.len()), ("one:3306", 0), "variables go before files");
 }
 
 #[test]

@@ -16,7 +16,7 @@ use onetrip_target::launch::{
     Source, Upstream, connections_of, database_ports, is_database_port, lead_to_first, lead_to_known,
     leads_to, redirect,
 };
-use onetrip_target::{Conninfo, Environment, Host, SslMode};
+use onetrip_target::{Conninfo, Environment, Host, Protocol, SslMode};
 use tempfile::TempDir;
 
 use crate::args::{RedirectWay, RunOptions};
@@ -51,7 +51,8 @@ const NAMED_WORDS: usize = 4;
 pub(crate) fn run(options: &RunOptions) -> Result<ExitCode> {
     let judge = Judge::new(&options.judge)?;
     options.output.check()?;
-    let environment = Environment::of_this_process();
+    let mut environment = Environment::of_this_process();
+    environment.command.clone_from(&options.program);
     let upstream =
         Upstream::find_for_program(options.upstream.as_deref(), &options.url_variables, &environment)?;
     check_upstream(&upstream.conninfo)?;
@@ -62,7 +63,8 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode> {
     let learned = Learned::open(&options.watch)?;
     let also = config.also_listen.clone();
     let link = config.link.clone();
-    let has_own_certificate = config.client_tls.is_some() && options.tls.tls_cert.is_none();
+    let is_postgres = upstream.conninfo.protocol == Protocol::Postgres;
+    let has_own_certificate = is_postgres && config.client_tls.is_some() && options.tls.tls_cert.is_none();
     let gateway = Gateway::start(config)?;
     let calls = Arc::new(Mutex::new(Calls::of(&gateway)));
     let common = gateway.common();
@@ -282,6 +284,10 @@ fn announce(redirect: &Redirect, upstream: Option<&str>, gateway: &str) {
         }
     }
     redirect.notes.iter().for_each(say);
+    if !redirect.arguments.is_empty() {
+        let arguments: Vec<_> = redirect.arguments.iter().map(|word| word.to_string_lossy()).collect();
+        say(format_args!("the program gets these arguments, too: {}", arguments.join(" ")));
+    }
     redirect.untouched.iter().for_each(say);
 }
 

@@ -56,6 +56,12 @@ static SERVER: LazyLock<(u16, Mutex<MysqlServer>)> = LazyLock::new(|| {
     (server.at.port, Mutex::new(server))
 });
 
+/// The server's Unix socket.
+fn socket() -> String {
+    let server = SERVER.1.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    server.at.socket.to_str().expect("text").to_owned()
+}
+
 fn python() -> std::path::PathBuf {
     repository().join(".venv/bin/python")
 }
@@ -110,6 +116,48 @@ fn a_program_with_a_fixed_address_is_led_to_the_gateway() {
     let said = text(&done.stderr);
     assert!(done.status.success() && said.contains("6 round trips"), "{said}");
     assert!(said.contains("PyMySQL"), "{said}");
+}
+
+#[test]
+fn a_socket_in_a_programs_code_is_led_to_the_gateway() {
+    let program = format!(
+        "import pymysql; c = pymysql.connect(unix_socket='{}', user='onetrip', password='onetrip-secret').cursor(); \
+         c.execute('SELECT 1'); c.execute('SELECT 2')",
+        socket()
+    );
+    let upstream = format!("mysql://{}/onetrip", socket().replace('/', "%2F"));
+    let mut command = onetrip();
+    command.args(["run", "--redirect", "--upstream", &upstream, "--"]);
+    let done = command.arg(python()).args(["-c", &program]).output().expect("onetrip runs");
+    let said = text(&done.stderr);
+    assert!(done.status.success() && said.contains("6 round trips"), "{said}");
+    assert!(!said.contains("PGCHANNELBINDING"), "{said}");
+}
+
+#[test]
+fn the_servers_own_client_is_led_by_arguments_wherever_its_option_file_leads() {
+    let by_tcp = format!("host=127.0.0.1\nport={}", SERVER.0);
+    let by_socket = format!("socket={}", socket());
+    for place in [by_tcp, by_socket] {
+        let home = tempfile::tempdir().expect("a directory");
+        let options = format!("[client]\nuser=onetrip\npassword=onetrip-secret\n{place}\n");
+        std::fs::write(home.path().join(".my.cnf"), options).expect("a file");
+        let mut command = onetrip();
+        command
+            .args(["run", "--", "mariadb", "onetrip", "-e", "SELECT 1; SELECT 2"])
+            .env("HOME", home.path());
+        // Variables go behind option files, so this one misleads nobody.
+        let done = command.env("MYSQL_TCP_PORT", "1").output().expect("onetrip runs");
+        let said = text(&done.stderr);
+        assert!(done.status.success() && said.contains("4 round trips"), "{place}: {said}");
+        assert!(said.contains("the program gets these arguments, too: --protocol=TCP"), "{place}: {said}");
+        assert!(!said.contains("onetrip-secret"), "{place}: {said}");
+    }
+    let mut command = onetrip();
+    let named = ["run", "--", "mariadb", "--defaults-file=/no/such.cnf", "onetrip"];
+    let done = command.args(named).output().expect("onetrip runs");
+    assert_eq!(done.status.code(), Some(125));
+    assert!(text(&done.stderr).contains("option file /no/such.cnf cannot be read"), "{}", text(&done.stderr));
 }
 
 #[test]

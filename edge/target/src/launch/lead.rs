@@ -7,13 +7,15 @@ use std::time::{Duration, Instant};
 use crate::address::{Address, candidates};
 use crate::host::{is_localhost, is_same_file};
 use crate::intercept::{Destination, Lead};
-use crate::{Conninfo, Host, HostName, Protocol};
+use crate::{Conninfo, Host, HostName, Protocol, mysql};
 
 /// A name is looked up anew at most so often.
 const LOOKUP_EVERY: Duration = Duration::from_secs(5);
 /// PostgreSQL's port, PgBouncer's, and MySQL's.
 const KNOWN_PORTS: [u16; 3] = [Protocol::Postgres.port(), 6432, Protocol::Mysql.port()];
 const SOCKET_PREFIX: &str = ".s.PGSQL.";
+/// Names of MySQL's sockets.
+const MYSQL_SOCKETS: [&str; 3] = ["mysqld.sock", "mysql.sock", "mariadb.sock"];
 
 /// Where the gateway listens.
 #[derive(Clone, Debug)]
@@ -77,7 +79,11 @@ fn database(destination: &Destination) -> Option<Host> {
             is_known.then(|| Host::tcp(address.ip().to_string(), address.port()))
         }
         Destination::Unix(path) => {
-            let port = path.file_name()?.to_str()?.strip_prefix(SOCKET_PREFIX)?.parse().ok()?;
+            let name = path.file_name()?.to_str()?;
+            if MYSQL_SOCKETS.contains(&name) {
+                return Some(Host::socket(path, Protocol::Mysql.port()));
+            }
+            let port = name.strip_prefix(SOCKET_PREFIX)?.parse().ok()?;
             Some(Host::unix(path.parent()?, port))
         }
     }
@@ -92,7 +98,7 @@ struct Known {
 
 impl Known {
     fn new(conninfo: Conninfo) -> Self {
-        let addresses = look_up(&conninfo);
+        let addresses = places(&conninfo);
         Self { conninfo, addresses, looked_up_at: Instant::now() }
     }
 
@@ -124,6 +130,12 @@ impl Known {
     }
 }
 
-fn look_up(conninfo: &Conninfo) -> Vec<Address> {
-    candidates(conninfo).filter_map(|(_, address)| address.ok()).collect()
+/// Where a program that means this database connects to: for MySQL's clients, `localhost` is the socket of the server.
+pub(super) fn places(conninfo: &Conninfo) -> Vec<Address> {
+    let mut places: Vec<_> = candidates(conninfo).filter_map(|(_, address)| address.ok()).collect();
+    let is_usual = |host: &Host| host.is_local() && !host.is_unix() && host.port == Protocol::Mysql.port();
+    if conninfo.protocol == Protocol::Mysql && conninfo.hosts.iter().any(is_usual) {
+        places.extend(mysql::USUAL_SOCKETS.map(|path| Address::Unix(PathBuf::from(path))));
+    }
+    places
 }

@@ -4,6 +4,7 @@
 mod connections;
 mod enclosed;
 mod lead;
+mod mysql_client;
 mod naming;
 mod preload;
 mod program;

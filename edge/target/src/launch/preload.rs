@@ -7,7 +7,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use tempfile::TempDir;
 
 use super::Gateways;
-use crate::address::{Address, candidates};
+use super::lead::places;
+use crate::address::Address;
 use crate::host::is_localhost;
 use crate::{Conninfo, Environment};
 
@@ -33,15 +34,14 @@ impl Preload {
     pub fn new(upstream: &Conninfo, gateways: &Gateways) -> io::Result<Self> {
         let directory = tempfile::Builder::new().prefix("onetrip-").tempdir()?;
         std::fs::write(directory.path().join("connect.so"), LIBRARY)?;
-        let places =
-            candidates(upstream).filter_map(|(_, address)| address.ok()).flat_map(|address| match address {
-                Address::Unix(path) => vec![path.display().to_string()],
-                Address::Tcp(address) if is_localhost(address.ip()) => {
-                    let local: [IpAddr; 2] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
-                    local.map(|ip| SocketAddr::new(ip, address.port()).to_string()).into()
-                }
-                Address::Tcp(address) => vec![address.to_string()],
-            });
+        let places = places(upstream).into_iter().flat_map(|address| match address {
+            Address::Unix(path) => vec![path.display().to_string()],
+            Address::Tcp(address) if is_localhost(address.ip()) => {
+                let local: [IpAddr; 2] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
+                local.map(|ip| SocketAddr::new(ip, address.port()).to_string()).into()
+            }
+            Address::Tcp(address) => vec![address.to_string()],
+        });
         // A path with a blank could not be told from two.
         let places: Vec<String> = places.filter(|place| !place.contains(char::is_whitespace)).collect();
         let lead = format!("{} {} {}", gateways.tcp, gateways.unix.display(), places.join(" "));

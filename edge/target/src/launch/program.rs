@@ -92,7 +92,10 @@ impl Program {
         // First the handlers: a signal between the two must not end us and leave the program alone.
         let signals = handlers().map_err(|source| LaunchError::Start { program: program(), source })?;
         let mut command = Command::new(&name);
-        command.args(arguments).envs(redirect.set.iter().map(|(name, value)| (name, value)));
+        command
+            .args(arguments)
+            .args(&redirect.arguments)
+            .envs(redirect.set.iter().map(|(name, value)| (name, value)));
         for variable in &redirect.unset {
             command.env_remove(variable);
         }

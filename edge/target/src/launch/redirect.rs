@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use super::naming::{self, Naming, naming};
 use super::upstream::is_another_database;
-use super::{DATABASE_URL, LaunchError, Source, Upstream};
+use super::{DATABASE_URL, LaunchError, Source, Upstream, mysql_client};
 use crate::passfile::{Passfile, TempPassfile};
 use crate::rewrite::{Override, plain_overrides, rewrite_with};
 use crate::settings::variable_of;
@@ -39,6 +39,8 @@ pub struct Redirect {
     pub notes: Vec<Change>,
     /// What could have been meant and was left as it is, for people.
     pub untouched: Vec<Untouched>,
+    /// Arguments that the program gets behind its own.
+    pub arguments: Vec<OsString>,
     /// Password files that know the gateway's address.
     pub passfiles: Vec<TempPassfile>,
 }
@@ -187,6 +189,15 @@ impl Work<'_> {
     /// a program that reads it by itself would take the usual port of this machine.
     fn turn_mysql_variables(&mut self) {
         let gateway = self.options.gateway;
+        if mysql_client::group(&self.environment.command).is_some() {
+            // Option files go before variables, and arguments before both.
+            self.result.arguments = mysql_client::arguments(gateway).into();
+            return;
+        }
+        if let Source::Client(Some(file)) = &self.upstream.source {
+            let reason = "a program that reads it is led by --redirect".to_owned();
+            self.result.untouched.push(Untouched { what: file.clone(), reason });
+        }
         if self.upstream.source == Source::CommandLine {
             self.set(mysql::HOST_VARIABLE, gateway.ip().to_string());
             for variable in mysql::PORT_VARIABLES {
@@ -390,7 +401,8 @@ impl Work<'_> {
         let failed = |source| LaunchError::Variable { variable: variable.to_owned(), source };
         if self.upstream.conninfo.protocol == Protocol::Mysql {
             let gateway = self.options.gateway;
-            return rewrite_with(text, &gateway.ip().to_string(), gateway.port(), &[]).map_err(failed);
+            let overrides = mysql::without_socket(&Written::parse(text).map_err(failed)?);
+            return rewrite_with(text, &gateway.ip().to_string(), gateway.port(), &overrides).map_err(failed);
         }
         let settings = self.as_the_program_sees(text).map_err(failed)?;
         let mut overrides = plain_overrides(&settings, self.options.sslmode);

@@ -1,7 +1,7 @@
 //! Which database a program means.
 
 use super::naming::{self, Naming, naming};
-use super::{DATABASE_URL, LaunchError};
+use super::{DATABASE_URL, LaunchError, mysql_client};
 use crate::written::{Format, Place, Written};
 use crate::{Conninfo, ConninfoError, Environment, Host, Protocol, Settings, mysql};
 
@@ -17,6 +17,8 @@ pub enum Source {
     Variable(String),
     /// PG* variables or a service.
     Environment,
+    /// What MySQL's clients read: an option file, their variables or arguments; which one, where anything says it.
+    Client(Option<String>),
     /// Nothing did: libpq's defaults.
     Defaults,
 }
@@ -33,9 +35,9 @@ pub struct Upstream {
 }
 
 impl Upstream {
-    /// Finds the database: `--upstream`, else the first variable of `--env`, else PG* variables or a service with an
-    /// address, else DATABASE_URL, else the one server that other variables name, PostgreSQL's before MySQL's, else libpq's
-    /// defaults.
+    /// Finds the database: `--upstream`, else the first variable of `--env`, else the server that one of MySQL's own clients
+    /// means, else PG* variables or a service with an address, else DATABASE_URL, else the one server that other variables
+    /// name, PostgreSQL's before MySQL's, else that of the user's option files of MySQL, else libpq's defaults.
     ///
     /// # Errors
     /// Text that cannot be understood, a variable of `--env` that is not set, or variables that name different servers
@@ -50,6 +52,12 @@ impl Upstream {
         }
         if let Some(variable) = url_variables.first() {
             return Self::of_variable(variable, environment);
+        }
+        let command = &environment.command;
+        if let Some((settings, source)) =
+            mysql_client::server(command, environment).map_err(LaunchError::Upstream)?
+        {
+            return Self::of_client(settings, source, environment);
         }
         let has_address =
             ADDRESS_VARIABLES.iter().any(|name| environment.os(name).is_some_and(|value| !value.is_empty()));
@@ -67,6 +75,10 @@ impl Upstream {
             }
             if let Some(found) = Self::of_mysql_host(environment) {
                 return Ok(found);
+            }
+            let named = mysql_client::named_in_files(command, environment).map_err(LaunchError::Upstream)?;
+            if let Some((settings, file)) = named {
+                return Self::of_client(settings, Some(file), environment);
             }
         }
         let conninfo = Conninfo::from_environment(environment).map_err(LaunchError::Upstream)?;
@@ -121,6 +133,15 @@ impl Upstream {
             }),
             None => Ok(Some(Self { source: Source::Variable(variable), ..first })),
         }
+    }
+
+    fn of_client(
+        settings: Settings,
+        source: Option<String>,
+        environment: &Environment,
+    ) -> Result<Self, LaunchError> {
+        let conninfo = Conninfo::complete(settings.clone(), environment).map_err(LaunchError::Upstream)?;
+        Ok(Self { conninfo, source: Source::Client(source), written: settings })
     }
 
     /// The server of the variable that MySQL's clients read, whose port is the usual one.

@@ -5,26 +5,38 @@ use super::url::{find, host_and_port, implied, query};
 use super::{AddressPlace, Entry, Format, Place, Written};
 use crate::{ConninfoError, Protocol};
 
-/// The network that a gateway can stand in for, up to where its address begins.
-const NETWORK: &str = "tcp(";
+/// The networks, up to where the address begins.
+const TCP: &str = "tcp(";
+const UNIX: &str = "unix(";
 
 /// Takes a DSN apart; `None` if the text is none.
 pub(super) fn parse(text: &str) -> Option<Result<Written, ConninfoError>> {
     // The last slash before the parameters, as a password may have anything in it.
     let question = text.rfind(")/").map(|close| find(text, close, b"?"))?;
     let close = text[..question].rfind(")/")?;
-    let open = text[..close].rfind(NETWORK)?;
-    let start = open + NETWORK.len();
+    let (open, network) =
+        [TCP, UNIX].iter().filter_map(|network| Some((text[..close].rfind(network)?, *network))).max()?;
+    let start = open + network.len();
     let user = match &text[..open] {
         "" => None,
         before => Some(before.strip_suffix('@')?),
     };
     let address = &text[start..close];
-    let (host, port) = host_and_port(address).unwrap_or((address, ""));
     if address.contains(['(', ')', '@', ' ']) {
         return None;
     }
-    let mut entries = vec![implied("host", host), implied("port", port)];
+    let (host, port) = host_and_port(address).unwrap_or((address, ""));
+    let (mut entries, place) = match network {
+        TCP => {
+            let place = AddressPlace { bytes: start..close, before: "", after: "" };
+            (vec![implied("host", host), implied("port", port)], place)
+        }
+        // What is led elsewhere is led by TCP.
+        _ => {
+            let place = AddressPlace { bytes: open..close + 1, before: TCP, after: ")" };
+            (vec![implied("socket", address)], place)
+        }
+    };
     entries.retain(|entry| !entry.value.is_empty());
     let mut alone = |keyword: &str, bytes: std::ops::Range<usize>| {
         if !bytes.is_empty() {
@@ -47,7 +59,7 @@ pub(super) fn parse(text: &str) -> Option<Result<Written, ConninfoError>> {
         format: Format::GoDsn,
         protocol: Protocol::Mysql,
         entries,
-        address: Some(AddressPlace { bytes: start..close, before: "", after: "" }),
+        address: Some(place),
         end: text.len(),
         has_query,
     }))
