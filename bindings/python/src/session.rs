@@ -232,7 +232,9 @@ pub(crate) fn target(config: &Config, host: &Host) -> Vec<(String, String)> {
             add("host", Some(name.clone()));
             add("hostaddr", address.map(|address| address.to_string()));
         }
-        HostName::Unix(directory) => add("host", Some(directory.to_string_lossy().into_owned())),
+        HostName::Unix(path) | HostName::Socket(path) => {
+            add("host", Some(path.to_string_lossy().into_owned()))
+        }
     }
     add("port", Some(host.port.to_string()));
     let conninfo = &config.conninfo;

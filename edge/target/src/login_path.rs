@@ -1,7 +1,7 @@
 //! `.mylogin.cnf`, which `mysql_config_editor` writes: an option file, obfuscated so that nobody reads it over a shoulder.
 //!
-//! Source: MySQL Reference Manual, "mysql_config_editor": an unused word, a key of 20 bytes that is folded into 16, then lines,
-//! each a length of four bytes and as many bytes of AES-128 in ECB mode.
+//! Source: MySQL Reference Manual, "mysql_config_editor". An unused word and a key of 20 bytes, which is folded into 16, come
+//! first. Then come lines, each a length of four bytes and as many bytes of AES-128 in ECB mode.
 
 #[cfg(feature = "tls")]
 use aws_lc_rs::cipher::{AES_128, DecryptionContext, PaddedBlockDecryptingKey, UnboundCipherKey};
