@@ -61,7 +61,7 @@ def _of_buffers(kind: str, length: int, nulls: int, validity: bytes, data: bytes
         read_as, time = _TIMES[kind]
         array = numpy.frombuffer(data, read_as).astype("<i8").view(time)
         if is_null is not None:
-            array[is_null] = numpy.datetime64("NaT")
+            array[is_null] = numpy.array("NaT", dtype=array.dtype)
         return array
     array = _bits(data, length) if kind == "bool" else numpy.frombuffer(data, _NUMBERS[kind]).copy()
     return array if is_null is None else numpy.ma.MaskedArray(array, is_null)
