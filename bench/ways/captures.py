@@ -4,7 +4,7 @@ onetrip and by tshark.
     bench/run captures                              # 1 GB each, 1,000 connections open at once: about ten minutes
     bench/run captures --protocol mysql
     bench/run captures --connections 10000 --no-tshark
-    bench/run captures --keep big.pcap --bytes 2e9  # keep the file
+    bench/run captures --protocol mysql --keep big.pcap --bytes 2e9  # keep the file
 
 The traffic is that of programs: log-ins, simple and extended queries, named statements, transactions, results of one row and
 of many, long values; segments of 1,448 bytes, acknowledgements alone among them. It depends on --seed only. Every file is read
@@ -30,13 +30,13 @@ from pathlib import Path
 
 import mysql_traffic
 import records
+from traffic import SELECT, TABLES, WORDS, Traffic
 
 REPOSITORY = records.REPOSITORY
 ONETRIP = records.ONETRIP
 BENCH = records.case("captures")
 SEGMENT_BYTES = 1448
 VARIANTS = 64
-EXCHANGES = 160
 FIELDS = (
     "frame.time_epoch tcp.stream tcp.len tcp.analysis.initial_rtt tcp.analysis.ack_rtt tcp.analysis.retransmission"
     " tcp.analysis.lost_segment tcp.analysis.out_of_order tcp.analysis.zero_window"
@@ -47,8 +47,6 @@ OF_PROTOCOL = {
 }
 PORTS = {"postgresql": 5432, "mysql": 3306}
 SYN, ACK, FIN, PUSH = 2, 16, 1, 8
-TABLES = "orders customers invoices payments shipments products suppliers accounts".split()
-WORDS = "late blue river stone window paper engine garden silver morning harbour letter copper meadow".split()
 
 
 def message(tag: bytes, body: bytes = b"") -> bytes:
@@ -65,17 +63,15 @@ DESCRIBED = message(
 )
 
 
-class Conversation:
-    """What one connection sends: lists of (from_client, payload, pure acknowledgement after it)."""
+class Conversation(Traffic):
+    """The same in PostgreSQL's messages, with statements of one group besides."""
 
     def __init__(self, dice: random.Random) -> None:
-        self.dice = dice
-        self.exchanges: list[list[tuple[bool, bytes]]] = []
+        super().__init__(dice)
         self.prepared: dict[str, str] = {}
         self.log_in()
-        acts = [self.named, self.simple, self.extended, self.listing, self.transaction, self.long_value, self.report]
-        for _ in range(EXCHANGES):
-            dice.choices(acts, weights=[30, 15, 15, 12, 10, 3, 5])[0]()
+        acts = {self.named: 30, self.simple: 15, self.extended: 15, self.listing: 12}
+        self.play(acts | {self.transaction: 10, self.long_value: 3, self.report: 5})
         self.exchanges.append([(True, message(b"X"))])
 
     def turn(self, request: bytes, reply: bytes) -> None:
@@ -89,22 +85,21 @@ class Conversation:
         self.turn(struct.pack(">I", len(startup) + 4) + startup, granted)
 
     def row(self, size: int = 0) -> bytes:
-        dice = self.dice
-        title = " ".join(dice.choices(WORDS, k=4)) if not size else "x" * size
-        values = [
-            str(dice.randrange(10**6)), str(dice.randrange(10**5)), dice.choice(["open", "paid", "sent"]),
-            f"{dice.randrange(10**5) / 100:.2f}", title, "2026-11-23 12:34:56.789012+00",
-        ]
+        values = self.values(size, "2026-11-23 12:34:56.789012+00")
         cells = b"".join(struct.pack(">I", len(value)) + value.encode() for value in values)
         return message(b"D", struct.pack(">H", len(values)) + cells)
 
     def rows(self, count: int, size: int = 0) -> bytes:
         return b"".join(self.row(size) for _ in range(count)) + message(b"C", f"SELECT {count}\0".encode())
 
-    def simple(self) -> None:
-        table, key = self.dice.choice(TABLES), self.dice.randrange(10**6)
-        text = f"SELECT id, customer_id, state, amount, title, changed_at FROM {table} WHERE id = {key} AND state <> 'gone'"
-        self.turn(message(b"Q", text.encode() + b"\0"), DESCRIBED + self.rows(1) + READY[b"I"])
+    def query(self, text: str, count: int, size: int = 0) -> None:
+        self.turn(message(b"Q", text.encode() + b"\0"), DESCRIBED + self.rows(count, size) + READY[b"I"])
+
+    def done(self, text: str, changed: int, is_open: bool) -> None:
+        word = text.split()[0]
+        tag = {"UPDATE": f"UPDATE {changed}", "INSERT": f"INSERT 0 {changed}"}.get(word, word)
+        reply = message(b"C", tag.encode() + b"\0") + READY[b"T" if is_open else b"I"]
+        self.turn(message(b"Q", text.encode() + b"\0"), reply)
 
     def bind(self, name: str, values: list[str]) -> bytes:
         cells = b"".join(struct.pack(">I", len(value)) + value.encode() for value in values)
@@ -117,7 +112,7 @@ class Conversation:
         name = self.prepared.get(table)
         if name is None:
             name = self.prepared[table] = f"S_{len(self.prepared) + 1}"
-            text = f"SELECT id, customer_id, state, amount, title, changed_at FROM {table} WHERE id = $1"
+            text = f"{SELECT} {table} WHERE id = $1"
             parse = message(b"P", f"{name}\0{text}\0".encode() + b"\0\0") + message(b"D", b"S" + name.encode() + b"\0")
             answer = message(b"1") + message(b"t", struct.pack(">HI", 1, 23)) + DESCRIBED
             self.turn(parse + SYNC, answer + READY[b"I"])
@@ -132,35 +127,11 @@ class Conversation:
         answer = message(b"1") + message(b"t", struct.pack(">HII", 2, 25, 1700)) + DESCRIBED + message(b"2")
         self.turn(request, answer + self.rows(10) + READY[b"I"])
 
-    def listing(self) -> None:
-        table, low = self.dice.choice(TABLES), self.dice.randrange(10**6)
-        text = f"SELECT * FROM {table} WHERE id BETWEEN {low} AND {low + 50} ORDER BY id"
-        self.turn(message(b"Q", text.encode() + b"\0"), DESCRIBED + self.rows(50) + READY[b"I"])
-
-    def report(self) -> None:
-        text = "SELECT " + ", ".join(f"sum(CASE WHEN state = '{word}' THEN amount END) AS {word}" for word in WORDS)
-        text += f" FROM orders WHERE changed_at >= '2026-{self.dice.randrange(1, 12):02}-01' GROUP BY customer_id"
-        self.turn(message(b"Q", text.encode() + b"\0"), DESCRIBED + self.rows(300) + READY[b"I"])
-
-    def long_value(self) -> None:
-        text = f"SELECT * FROM invoices WHERE id = {self.dice.randrange(10**6)}"
-        self.turn(message(b"Q", text.encode() + b"\0"), DESCRIBED + self.rows(1, 24_000) + READY[b"I"])
-
-    def transaction(self) -> None:
-        done = lambda tag, status: message(b"C", tag + b"\0") + READY[status]
-        key = self.dice.randrange(10**6)
-        self.turn(message(b"Q", b"BEGIN\0"), done(b"BEGIN", b"T"))
-        update = f"UPDATE accounts SET amount = amount - {key % 97}.50, changed_at = now() WHERE id = {key}"
-        self.turn(message(b"Q", update.encode() + b"\0"), done(b"UPDATE 1", b"T"))
-        insert = f"INSERT INTO payments (account_id, amount, note) VALUES ({key}, {key % 97}.50, 'for {self.dice.choice(WORDS)}')"
-        self.turn(message(b"Q", insert.encode() + b"\0"), done(b"INSERT 0 1", b"T"))
-        self.turn(message(b"Q", b"COMMIT\0"), done(b"COMMIT", b"I"))
-
 
 CONVERSATIONS = {"postgresql": Conversation, "mysql": mysql_traffic.Conversation}
 
 
-def segments(conversation: Conversation | mysql_traffic.Conversation, dice: random.Random) -> list[list[tuple[bytes, bytes, int]]]:
+def segments(conversation: Traffic, dice: random.Random) -> list[list[tuple[bytes, bytes, int]]]:
     """The packets of each exchange: bytes before and after the client's address and port, and which way they go."""
     next_byte = {True: 1000, False: 2000}
     turns = []
@@ -259,6 +230,8 @@ def main() -> int:
     parser.add_argument("--read", type=Path, help="read this capture, and make none")
     parser.add_argument("--protocol", choices=PORTS, action="append", help="both, if none is named")
     args = parser.parse_args()
+    if (args.keep or args.read) and len(args.protocol or PORTS) > 1:
+        parser.error("--keep and --read are about one file: name its --protocol")
     onetrip = Path(os.environ.get("ONETRIP", ONETRIP))
     if not onetrip.exists():
         raise SystemExit(f"bench: captures: {onetrip} is not there; cargo build --release -p onetrip")
