@@ -83,18 +83,18 @@ impl Mysql {
     pub(crate) fn new(config: MysqlConfig, keys: Option<Arc<KeyLog>>, connected_at: Moment) -> Self {
         let mut session = MysqlSession::decrypted(config);
         session.connected(connected_at);
-        Self { lost_client: false, ..Self::with(session, keys) }
+        Self::with(session, keys, false)
     }
 
     /// One whose beginning was not captured.
     pub(crate) fn joined(config: MysqlConfig, now: Moment) -> Self {
-        Self::with(MysqlSession::joined(config, now), None)
+        Self::with(MysqlSession::joined(config, now), None, true)
     }
 
-    fn with(session: MysqlSession, keys: Option<Arc<KeyLog>>) -> Self {
+    fn with(session: MysqlSession, keys: Option<Arc<KeyLog>>, lost_client: bool) -> Self {
         Self {
             session,
-            lost_client: true,
+            lost_client,
             is_answered: false,
             server_at: Moment::default(),
             answered_until: None,

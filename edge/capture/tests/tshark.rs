@@ -1,9 +1,8 @@
 //! The same files read by tshark: what both say of each packet, connection and statement must be alike.
 //!
 //! The traffic is real: pgbench and psql at a PostgreSQL, and two drivers at a MariaDB, captured by tcpdump on the loopback
-//! interface. Losses, reordering,
-//! duplicates and cuts are made by editing its packets, so that each is known. Where this user may not capture packets, the
-//! tests say so and compare nothing.
+//! interface. Losses, reordering, duplicates and cuts are made by editing its packets, so that each is known. Where this user
+//! may not capture packets, the tests say so and compare nothing.
 
 mod common;
 

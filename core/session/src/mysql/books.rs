@@ -261,7 +261,8 @@ impl Books {
         self.config.hides_tls && self.phase == Phase::Greeting && !self.has_greeting_begun()
     }
 
-    fn enter_unseen(&mut self, now: Moment) {
+    /// From here on packets are not understood.
+    pub(super) fn enter_unseen(&mut self, now: Moment) {
         if matches!(self.phase, Phase::Opening | Phase::Greeting | Phase::Greeted) {
             self.opened_unseen(now);
         }
@@ -307,11 +308,6 @@ impl Books {
             self.statements.clear();
         }
         (self.phase, self.unseen) = (Phase::Serving, None);
-    }
-
-    /// A conversation whose beginning was not seen.
-    pub(super) fn join(&mut self, now: Moment) {
-        self.enter_unseen(now);
     }
 
     pub(super) fn is_greeted(&self) -> bool {

@@ -34,7 +34,7 @@ impl MysqlSession {
     /// [resume](Self::resume) first.
     pub fn joined(config: MysqlConfig, now: Moment) -> Self {
         let mut session = Self::new(config);
-        session.books.join(now);
+        session.books.enter_unseen(now);
         session.suppose(Supposed::FIRST);
         session
     }

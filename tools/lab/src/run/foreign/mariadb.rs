@@ -237,12 +237,7 @@ fn value_of(parameter: &Parameter, rows: &[Row], place: Option<usize>) -> Result
 
 /// A column of the kept rows, as a list of whole numbers for IN.
 fn listed(rows: &[Row], column: usize) -> Result<String, LabError> {
-    let number = |row: &Row| match row.as_ref(column) {
-        Some(value @ (Value::Int(_) | Value::UInt(_) | Value::Bytes(_))) => {
-            number_in(value).map(|number| number.to_string())
-        }
-        _ => None,
-    };
+    let number = |row: &Row| row.as_ref(column).and_then(number_in).map(|number| number.to_string());
     let numbers = rows.iter().map(number).collect::<Option<Vec<_>>>();
     numbers.map(|numbers| numbers.join(",")).ok_or_else(|| failed(&"only whole numbers can be listed"))
 }

@@ -88,9 +88,8 @@ impl Foreign {
             Self::Mariadb(_) => {
                 self.measure_players(frame, &prepared, mariadb::Player::connect, &mut cell)?
             }
-            Self::Derby(_) | Self::Echo(_) => {
-                self.measure_players(frame, &prepared, echo::Player::connect, &mut cell)?
-            }
+            Self::Echo(_) => self.measure_players(frame, &prepared, echo::Player::connect, &mut cell)?,
+            Self::Derby(_) => return Err(frame.wrong("Derby is asked by a program".to_owned())),
         }
         Ok(Ok(cell))
     }
