@@ -221,13 +221,32 @@ fn a_seed_gives_the_same_run_again() {
     }
 }
 
+#[test]
+fn what_waits_for_a_lock_is_committed_once_the_end_that_was_answered_has_arrived() {
+    let mut program = by_hand(&[
+        (0, "SELECT 1"),
+        (1, "SELECT 1"),
+        (2, "SELECT 1"),
+        (1, "BEGIN ISOLATION LEVEL REPEATABLE READ"),
+        (1, "SELECT id FROM p WHERE id = 104"),
+        (2, "BEGIN; LOCK TABLE p; ROLLBACK"),
+        (0, "UPDATE p SET name = name || '*'"),
+        (1, "ROLLBACK"),
+        (1, "SELECT 1"),
+    ]);
+    // The answer comes before the server has the end.
+    program.steps[7].pause = Duration::ZERO;
+    assert!(removed_unseen(&program, Remedy::Commit) >= 1);
+}
+
 /// A program of simple queries, by session; time passes behind each.
 fn by_hand(steps: &[(usize, &str)]) -> Program {
     let step = |(session, text): &(usize, &str)| {
         let step = Step::new(*session, query(text), Wait::Ready(1), *text);
         Step { pause: Duration::from_millis(100), ..step }
     };
-    Program { sessions: 2, steps: steps.iter().map(step).collect() }
+    let sessions = steps.iter().map(|(session, _)| session + 1).max().unwrap_or(1);
+    Program { sessions, steps: steps.iter().map(step).collect() }
 }
 
 /// Trips that a remedy has removed from a program that sees no difference.

@@ -218,7 +218,9 @@ fn step_difference(one: &Taken, two: &Taken) -> Option<String> {
         let (one, two) = (one.messages.get(at), two.messages.get(at));
         return Some(format!("message {at}: {one:?} against {two:?}"));
     }
-    if one.rows != two.rows {
+    let is_at_rest = one.state.is_some() && two.state.is_some();
+    let is_settled = is_at_rest || !(one.is_lock_awaited && two.is_lock_awaited);
+    if one.rows != two.rows && is_settled {
         return Some("other rows are committed".to_owned());
     }
     let (Some(one), Some(two)) = (&one.state, &two.state) else { return None };

@@ -26,6 +26,8 @@ pub(crate) struct Taken {
     /// Rows that were committed, and what was of the sessions once nothing was under way.
     pub(crate) rows: u64,
     pub(crate) state: Option<Vec<String>>,
+    /// A client waits for a lock: what it commits is there once the lock is let go, and that may be under way.
+    pub(crate) is_lock_awaited: bool,
 }
 
 /// A client.

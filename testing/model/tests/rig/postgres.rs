@@ -160,7 +160,14 @@ impl Run<'_> {
 
     fn note(&mut self, step: &Step, outcome: Outcome, start: Option<(usize, usize)>) {
         let shown = format!("{}: {}", step.session, step.shown);
-        self.taken.push(Taken { shown, outcome, messages: Vec::new(), rows: 0, state: None });
+        self.taken.push(Taken {
+            shown,
+            outcome,
+            messages: Vec::new(),
+            rows: 0,
+            state: None,
+            is_lock_awaited: false,
+        });
         self.starts.push(start);
     }
 

@@ -414,7 +414,8 @@ impl Simulation {
         let rests = |number: usize| self.server.is_idle(number) || self.lanes[number].is_blocked;
         let is_at_rest = !step.pause.is_zero() && self.events.is_empty() && (0..self.lanes.len()).all(rests);
         let state = is_at_rest.then(|| self.state());
-        self.taken.push(Taken { shown, outcome, messages: Vec::new(), rows, state });
+        let is_lock_awaited = self.lanes.iter().any(|lane| lane.is_blocked);
+        self.taken.push(Taken { shown, outcome, messages: Vec::new(), rows, state, is_lock_awaited });
         self.starts.push(start);
     }
 
