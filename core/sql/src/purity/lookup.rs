@@ -4,7 +4,8 @@
 ///
 /// Each names everything with its schema, so that neither a search path nor a user's object can change what it reads,
 /// finds what it looks up by an index, and locks nothing of a user's. Planning and running one took 0.1 to 1.2 ms on
-/// PostgreSQL 15 and 18 (a busy machine of two cores), in a database of any size.
+/// PostgreSQL 15 and 18 (a busy machine of two cores), in a database of any size. `Cursors` and `Locks` took 2 and 5 ms of
+/// the server's CPU, 6 and 12 ms in a session's first time, with eleven functions of users.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Lookup {
     /// What users have added that any statement may meet.
