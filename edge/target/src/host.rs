@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 
-use crate::{ConninfoError, Environment, Protocol, Settings};
+use crate::{ConninfoError, Environment, Protocol, Settings, mysql};
 
 /// PostgreSQL's port.
 const DEFAULT_PORT: u16 = Protocol::Postgres.port();
@@ -78,14 +78,24 @@ impl Host {
         }
     }
 
-    /// Whether both name the same server: by name and port, where `localhost`, its addresses and Unix sockets are one name.
+    /// Whether both name the same server: by name and port, where `localhost`, its addresses and Unix sockets are one name. A
+    /// socket that is named by its path has no port: only the usual ones of MySQL are those of its usual port.
     pub fn is_same_server(&self, other: &Self) -> bool {
         let is_one_place = match (&self.name, &other.name) {
-            (HostName::Unix(one), HostName::Unix(other))
-            | (HostName::Socket(one), HostName::Socket(other)) => is_same_file(one, other),
+            (HostName::Socket(path), HostName::Socket(other) | HostName::Unix(other))
+            | (HostName::Unix(other), HostName::Socket(path)) => return is_same_file(path, other),
+            (HostName::Socket(path), HostName::Tcp { .. }) => return other.has_socket(path),
+            (HostName::Tcp { .. }, HostName::Socket(path)) => return self.has_socket(path),
+            (HostName::Unix(one), HostName::Unix(other)) => is_same_file(one, other),
             _ => self.name().eq_ignore_ascii_case(&other.name()) || (self.is_local() && other.is_local()),
         };
         self.port == other.port && is_one_place
+    }
+
+    /// Whether this is where MySQL's server usually listens beside this socket.
+    fn has_socket(&self, path: &Path) -> bool {
+        let is_usual = mysql::USUAL_SOCKETS.iter().any(|usual| is_same_file(Path::new(usual), path));
+        is_usual && self.is_local() && self.port == Protocol::Mysql.port()
     }
 }
 
@@ -161,6 +171,8 @@ fn from_settings(
         let port = if ports.len() > 1 { ports.get(index) } else { ports.first() };
         let name = names.get(index).copied().unwrap_or("");
         let address = addresses.get(index).copied().unwrap_or("");
+        // Zero is MySQL's usual port, and no port of PostgreSQL's.
+        let port = port.filter(|port| settings.protocol() != Protocol::Mysql || port.trim() != "0");
         let port = parse_port(port.unwrap_or(&""), default_port)?;
         Ok(Host { name: host_name(name, address, &default)?, port })
     };

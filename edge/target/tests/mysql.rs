@@ -55,6 +55,7 @@ fn every_notation_names_the_server_and_is_rewritten_in_place() {
         ("u:p@tcp(db:3307)/shop?parseTime=true", "db:3307", "u:p@tcp(127.0.0.1:6432)/shop?parseTime=true"),
         ("u:p@w/rd:)@tcp(db)/shop", "db:3306", "u:p@w/rd:)@tcp(127.0.0.1:6432)/shop"),
         ("tcp([::1]:3307)/", "[::1]:3307", "tcp(127.0.0.1:6432)/"),
+        ("mysql://u@db:0/shop", "db:3306", "mysql://u@127.0.0.1:6432/shop"),
     ] {
         let (found, set) = turned(&[("SHOP", text)], None);
         assert_eq!((found.as_str(), set), (address, vec![format!("SHOP={after}")]), "{text}");
@@ -191,6 +192,29 @@ fn a_socket_is_reached_and_text_that_names_one_is_led_by_tcp() {
     }
     let (found, _) = turned(&[], Some("mysql://%2Frun%2Fx.sock/shop"));
     assert_eq!(found, "/run/x.sock");
+}
+
+#[test]
+fn a_socket_is_another_server_than_the_usual_port_unless_it_is_a_usual_one() {
+    for (socket, is_turned) in
+        [("/run/b.sock", false), ("/run/mysqld/mysqld.sock", true), ("/tmp/mysql.sock", true)]
+    {
+        let upstream = format!("mysql://{}/shop", socket.replace('/', "%2F"));
+        for (name, value) in [("REPORTS", "mysql://127.0.0.1:3306/x"), ("AT", "localhost:3306")] {
+            let (_, redirect) = turn(&[(name, value)], Some(&upstream)).expect("it can be turned");
+            let is_set = redirect.set.iter().any(|(variable, _)| variable == name);
+            assert_eq!(is_set, is_turned, "{name} with {socket}");
+        }
+    }
+    let pair = [("DB_HOST", "127.0.0.1"), ("DB_PORT", "3306")];
+    let (_, redirect) = turn(&pair, Some("mysql://%2Frun%2Fb.sock/shop")).expect("it can be turned");
+    assert!(redirect.set.iter().all(|(name, _)| !name.starts_with("DB_")), "{:?}", redirect.set);
+    let both = [("A", "mysql://u@localhost/x?unix_socket=/run/b.sock"), ("B", "mysql://127.0.0.1/x")];
+    let error = turn(&both, None).expect_err("which?");
+    assert!(matches!(error, LaunchError::Several { .. }), "{error}");
+    // The port beside a socket does not matter.
+    let both = [("A", "mysql://u@localhost:1/x?unix_socket=/run/b.sock"), ("B", "u@unix(/run/b.sock)/x")];
+    assert_eq!(turned(&both, None).1.len(), 2);
 }
 
 #[test]
