@@ -55,6 +55,15 @@ fn every_notation_names_the_server_and_is_rewritten_in_place() {
         ("u:p@tcp(db:3307)/shop?parseTime=true", "db:3307", "u:p@tcp(127.0.0.1:6432)/shop?parseTime=true"),
         ("u:p@w/rd:)@tcp(db)/shop", "db:3306", "u:p@w/rd:)@tcp(127.0.0.1:6432)/shop"),
         ("tcp([::1]:3307)/", "[::1]:3307", "tcp(127.0.0.1:6432)/"),
+        ("root:pw@/shop", "127.0.0.1:3306", "root:pw@tcp(127.0.0.1:6432)/shop"),
+        (
+            "root:p@w/@/shop?parseTime=true",
+            "127.0.0.1:3306",
+            "root:p@w/@tcp(127.0.0.1:6432)/shop?parseTime=true",
+        ),
+        ("root:pw@tcp/shop", "127.0.0.1:3306", "root:pw@tcp(127.0.0.1:6432)/shop"),
+        ("root@tcp(:3307)/shop", "127.0.0.1:3307", "root@tcp(127.0.0.1:6432)/shop"),
+        ("root@unix/shop", "/tmp/mysql.sock", "root@tcp(127.0.0.1:6432)/shop"),
         ("mysql://u@db:0/shop", "db:3306", "mysql://u@127.0.0.1:6432/shop"),
     ] {
         let (found, set) = turned(&[("SHOP", text)], None);
@@ -261,6 +270,14 @@ fn no_tls_is_wanted_where_the_text_says_so() {
     }
     for text in ["mysql://db/x", "mysql://db/x?ssl-mode=PREFERRED", "mysql://db/x?ssl=true", "db:3306"] {
         assert_eq!(mode(text), SslMode::Prefer, "{text}");
+    }
+}
+
+#[test]
+fn what_is_no_dsn_of_gos_is_not_taken_for_one() {
+    for text in ["me@/srv", "git@host:a@b/c", "a b:c@/d", "password=a:b@/c", "u:p@/a:b", "x@y/z"] {
+        let (_, redirect) = turn(&[("X", text)], Some("127.0.0.1:3306")).expect("it can be turned");
+        assert!(redirect.set.iter().all(|(name, _)| name != "X"), "{text}");
     }
 }
 
