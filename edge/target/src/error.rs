@@ -136,6 +136,14 @@ pub enum ConninfoError {
         /// Why not, and what to do.
         why: &'static str,
     },
+    /// TLS with a MySQL server, which the gateway leaves to the client.
+    #[error(
+        "{keyword} cannot be enforced: only the client can speak TLS with a MySQL server, through the gateway. Set it there, and leave it out of the connection text"
+    )]
+    TlsNotKept {
+        /// The setting.
+        keyword: String,
+    },
     /// A name that is like one of libpq's.
     #[error("{name} is no setting of PostgreSQL's: did you mean {meant}?")]
     Misspelt {

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::{Conninfo, ConninfoError, Settings};
+use crate::{Conninfo, ConninfoError, Protocol, Settings, mysql};
 
 /// libpq's settings that a gateway cannot keep, but for the values that ask for nothing, and why.
 const NOT_KEPT: [(&str, &[&str], &str); 14] = [
@@ -94,9 +94,16 @@ impl Conninfo {
     /// does not use.
     ///
     /// # Errors
-    /// [`ConninfoError::NotKept`] for a setting of libpq's that asks for something else than what the gateway does, and
-    /// [`ConninfoError::Misspelt`] for a name that is like one of libpq's.
+    /// [`ConninfoError::NotKept`] for a setting of libpq's that asks for something else than what the gateway does,
+    /// [`ConninfoError::Misspelt`] for a name that is like one of libpq's, and [`ConninfoError::TlsNotKept`] for TLS with a MySQL
+    /// server.
     pub fn check_kept(&self) -> Result<Vec<&str>, ConninfoError> {
+        if self.protocol == Protocol::Mysql {
+            return match mysql::insisting(self.extra.iter()) {
+                Some(keyword) => Err(ConninfoError::TlsNotKept { keyword: keyword.to_owned() }),
+                None => Ok(Vec::new()),
+            };
+        }
         for (keyword, harmless, why) in NOT_KEPT {
             match self.extra.get_nonempty(keyword) {
                 Some(value) if !harmless.contains(&value) => {

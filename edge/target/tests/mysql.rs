@@ -140,9 +140,12 @@ fn what_asks_for_tls_stays_as_it_is() {
         let said = redirect.untouched[0].to_string();
         assert!(said.contains("asks for TLS with the database"), "{said}");
     }
-    for text in
-        ["mysql://u@db/x?ssl-mode=DISABLED", "jdbc:mysql://db/x?sslMode=PREFERRED", "u@tcp(db)/x?tls=false"]
-    {
+    for text in [
+        "mysql://u@db/x?ssl-mode=DISABLED",
+        "jdbc:mysql://db/x?sslMode=PREFERRED",
+        "u@tcp(db)/x?tls=false",
+        "mysql+mysqlconnector://u@db/x?ssl_disabled=True",
+    ] {
         let (_, redirect) = turn(&[("SHOP", text)], None).expect("it is found");
         assert_eq!(redirect.set.len(), 1, "{text}");
     }
@@ -193,8 +196,18 @@ fn a_socket_is_reached_and_text_that_names_one_is_led_by_tcp() {
             "mysql://u@127.0.0.1:6432/x?unix_socket=&charset=utf8",
         ),
         ("u:p@unix(/run/x.sock)/x?a=b", "/run/x.sock", "u:p@tcp(127.0.0.1:6432)/x?a=b"),
-        // A host that is not this machine is reached by TCP, as clients do it.
-        ("mysql://u@db/x?unix_socket=/run/x.sock", "db:3306", "mysql://u@127.0.0.1:6432/x?unix_socket="),
+        // Drivers take the socket, whatever the host is.
+        (
+            "mysql+pymysql://u@127.0.0.1/x?unix_socket=/run/x.sock",
+            "/run/x.sock",
+            "mysql+pymysql://u@127.0.0.1:6432/x?unix_socket=",
+        ),
+        // Cloud SQL's form has no host.
+        (
+            "mysql+pymysql://u:p@/shop?unix_socket=/cloudsql/i",
+            "/cloudsql/i",
+            "mysql+pymysql://u:p@127.0.0.1:6432/shop?unix_socket=",
+        ),
     ] {
         let (found, set) = turned(&[("SHOP", text)], None);
         assert_eq!((found.as_str(), set), (address, vec![format!("SHOP={after}")]), "{text}");
@@ -265,6 +278,7 @@ fn no_tls_is_wanted_where_the_text_says_so() {
         "jdbc:mysql://db/x?useSSL=false",
         "jdbc:mariadb://db/x?sslMode=disable",
         "u@tcp(db)/x?tls=false",
+        "mysql+mysqlconnector://db/x?ssl_disabled=True",
     ] {
         assert_eq!(mode(text), SslMode::Disable, "{text}");
     }
@@ -279,6 +293,30 @@ fn what_is_no_dsn_of_gos_is_not_taken_for_one() {
         let (_, redirect) = turn(&[("X", text)], Some("127.0.0.1:3306")).expect("it can be turned");
         assert!(redirect.set.iter().all(|(name, _)| name != "X"), "{text}");
     }
+}
+
+#[test]
+fn tls_that_a_gateway_would_not_keep_is_refused_by_name() {
+    for (text, name) in [
+        ("mysql://db?ssl-mode=VERIFY_IDENTITY&ssl-ca=ca.pem", "ssl-mode"),
+        ("mysql://db/x?ssl_ca=/ca.pem", "ssl_ca"),
+        ("jdbc:mysql://db/x?sslMode=REQUIRED", "sslmode"),
+        ("u@tcp(db)/x?tls=true", "tls"),
+    ] {
+        let conninfo = Conninfo::parse(text, &environment(&[])).expect("settings");
+        let error = conninfo.check_kept().expect_err(text).to_string();
+        assert!(error.to_ascii_lowercase().starts_with(&format!("{name} cannot be enforced")), "{error}");
+    }
+    for text in ["mysql://db", "mysql://db?ssl-mode=DISABLED", "mysql://db?ssl-mode=PREFERRED&charset=utf8"] {
+        let conninfo = Conninfo::parse(text, &environment(&[])).expect("settings");
+        assert_eq!(conninfo.check_kept(), Ok(vec![]), "{text}");
+    }
+    // A program's own setting stays where it is, and that is said.
+    let (upstream, redirect) =
+        turn(&[("SHOP", "mysql://db/x?ssl-mode=REQUIRED")], None).expect("it is found");
+    assert_eq!((upstream.conninfo.check_kept(), redirect.untouched.len()), (Ok(vec![]), 1));
+    let named = turn(&[], Some("mysql://db?ssl-mode=REQUIRED")).expect("it is found").0;
+    assert!(named.conninfo.check_kept().is_err());
 }
 
 #[test]

@@ -64,7 +64,12 @@ pub(super) fn naming(text: &str) -> Naming {
     let has_host = has("host") || has("hostaddr");
     match written.format {
         Format::Url | Format::Jdbc | Format::GoDsn if has_host => Naming::Own(written.protocol),
-        Format::GoDsn if has("socket") => Naming::Own(written.protocol),
+        Format::Url | Format::Jdbc | Format::GoDsn
+            if written.protocol == Protocol::Mysql
+                && mysql::socket(|keyword| written.get(keyword)).is_some() =>
+        {
+            Naming::Own(written.protocol)
+        }
         Format::Url if has("service") => Naming::Own(written.protocol),
         Format::KeywordValue if has_host && (has("port") || has("dbname")) => {
             let all_known = written.entries.iter().all(|entry| is_keyword(&entry.keyword));

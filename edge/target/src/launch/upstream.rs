@@ -100,6 +100,10 @@ impl Upstream {
         if !explicit.is_some_and(|text| says_tls(text, &found.written)) {
             found.ask_for_tls_as(url_variables, environment);
         }
+        // What the program's own settings demand of TLS is between it and a MySQL server: they stay as they are.
+        if found.conninfo.protocol == Protocol::Mysql && found.source != Source::CommandLine {
+            found.conninfo.extra = Settings::default();
+        }
         Ok(found)
     }
 
