@@ -139,3 +139,40 @@ pub(super) fn places(conninfo: &Conninfo) -> Vec<Address> {
     }
     places
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Environment;
+
+    fn gateways() -> Gateways {
+        Gateways { tcp: "127.0.0.1:6432".parse().unwrap(), unix: "/gateway".into() }
+    }
+
+    #[test]
+    fn localhost_of_mysql_is_the_usual_sockets_too() {
+        let leads = |url: &str, socket: &str| {
+            let conninfo = Conninfo::parse(url, &Environment::default()).unwrap();
+            lead_to_known(&conninfo, gateways())(&Destination::Unix(socket.into()))
+        };
+        let gateway = Some(Destination::Unix("/gateway".into()));
+        for socket in mysql::USUAL_SOCKETS {
+            assert_eq!(leads("mysql://127.0.0.1", socket), gateway, "{socket}");
+            assert_eq!(leads("mysql://127.0.0.1:3307", socket), None, "{socket}");
+            assert_eq!(leads("postgres://127.0.0.1:3306", socket), None, "{socket}");
+        }
+        assert_eq!(leads("mysql://127.0.0.1", "/run/other.sock"), None);
+    }
+
+    #[test]
+    fn the_first_socket_of_mysqls_is_a_database() {
+        for name in MYSQL_SOCKETS {
+            let path = PathBuf::from("/run").join(name);
+            let expected = Host::socket(path.clone(), Protocol::Mysql.port());
+            let mut lead = lead_to_first(gateways(), move |host| host == expected);
+            let to = Destination::Unix(path);
+            assert_eq!(lead(&Destination::Unix("/run/other.sock".into())), None);
+            assert_eq!(lead(&to), Some(Destination::Unix("/gateway".into())), "{name}");
+        }
+    }
+}
