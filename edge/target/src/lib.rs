@@ -14,6 +14,7 @@ mod kept;
 pub mod launch;
 mod login_path;
 mod mysql;
+mod mysql_clients;
 mod option_files;
 pub mod passfile;
 mod protocol;

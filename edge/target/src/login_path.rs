@@ -35,31 +35,37 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<String> {
         let (line, after) = after.split_at_checked(u32::from_le_bytes(*length) as usize)?;
         let mut line = line.to_vec();
         let plain = key.decrypt(&mut line, DecryptionContext::None).ok()?;
-        text.push_str(std::str::from_utf8(plain).ok()?);
+        text.push_str(&String::from_utf8_lossy(plain));
         rest = after;
     }
     Some(text)
 }
 
 #[cfg(all(test, feature = "tls"))]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use aws_lc_rs::cipher::PaddedBlockEncryptingKey;
 
-    #[test]
-    fn a_file_as_the_editor_writes_it_is_read() {
+    /// A file as the editor writes it.
+    pub(crate) fn encode(lines: &[&str]) -> Vec<u8> {
         let folded: Vec<u8> = (1..=20).collect();
         let mut key = [0; AES_KEY_BYTES];
         folded.iter().enumerate().for_each(|(place, byte)| key[place % AES_KEY_BYTES] ^= byte);
         let key = UnboundCipherKey::new(&AES_128, &key).unwrap();
         let key = PaddedBlockEncryptingKey::ecb_pkcs7(key).unwrap();
         let mut file = [vec![0; UNUSED_BYTES], folded].concat();
-        for line in ["[client]\n", "host = \"db\"\n"] {
+        for line in lines {
             let mut sealed = line.as_bytes().to_vec();
             key.encrypt(&mut sealed).unwrap();
             file.extend_from_slice(&(sealed.len() as u32).to_le_bytes());
             file.extend_from_slice(&sealed);
         }
+        file
+    }
+
+    #[test]
+    fn a_file_as_the_editor_writes_it_is_read() {
+        let file = encode(&["[client]\n", "host = \"db\"\n"]);
         assert_eq!(decode(&file).as_deref(), Some("[client]\nhost = \"db\"\n"));
         for cut in 0..file.len() {
             let _ = decode(&file[..cut]);

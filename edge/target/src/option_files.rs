@@ -4,32 +4,46 @@
 //! "Configuring MariaDB with Option Files".
 
 use std::ffi::OsStr;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::Read;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
+use rustix::fs::{Mode, OFlags};
+use rustix::pipe::{PipeFlags, SpliceFlags};
+
+use crate::launch::full_name;
 use crate::login_path;
+use crate::mysql_clients::Reader;
 use crate::{ConninfoError, Environment, Protocol, Settings};
 
 /// Files within files, at most.
 const DEPTH_MAX: usize = 10;
 /// Longest file that is read.
 const FILE_BYTES_MAX: u64 = 1 << 20;
-/// Groups that all clients read.
-const GROUPS: [&str; 3] = ["client", "client-server", "client-mariadb"];
+/// Longest wait until a pipe that was named as a file is written.
+const PIPE_WAIT_MAX: Duration = Duration::from_secs(5);
+/// Linux's `PIPEFS_MAGIC`.
+const PIPE_FILE_SYSTEM: rustix::fs::FsWord = 0x5049_5045;
+const PIPE_LOOK_EVERY: Duration = Duration::from_millis(5);
 /// Options of the server's place, and what they are called in settings.
 const OPTIONS: [(&str, &str); 5] =
     [("host", "host"), ("port", "port"), ("socket", "socket"), ("database", "dbname"), ("user", "user")];
 const PROTOCOL: &str = "protocol";
-const SUFFIX_VARIABLE: &str = "MYSQL_GROUP_SUFFIX";
 const LOGIN_FILE_VARIABLE: &str = "MYSQL_TEST_LOGIN_FILE";
+/// Permissions of others to write, and all of others.
+const WRITABLE: u32 = 0o002;
+const NOT_PRIVATE: u32 = 0o177;
 
 /// What option files say, and the last one of them that says where the server is.
 #[derive(Debug)]
 pub(crate) struct Options {
     pub(crate) settings: Settings,
     pub(crate) file: Option<PathBuf>,
-    protocol: Option<String>,
+    pub(crate) protocol: Option<String>,
+    /// Options about TLS, in their order.
+    pub(crate) tls: Vec<(String, Option<String>)>,
 }
 
 /// Which files a program reads, by the first of its arguments.
@@ -58,56 +72,63 @@ impl Which {
         }
         which
     }
+
+    /// Whether an argument says which files.
+    pub(crate) fn is_named(&self) -> bool {
+        self.only.is_some() || self.extra.is_some() || self.login_path.is_some()
+    }
 }
 
-/// Reads the files of this machine and the user's, in the order in which clients do: a later one goes before. `program` is
-/// the client's name, whose own group it reads, too; without one, the machine's files are not read.
+/// Reads the files of this machine and the user's, in the order in which clients do: a later one goes before. The machine's files
+/// are only read for the clients.
 ///
 /// # Errors
 /// A file that was named and cannot be read.
 pub(crate) fn read(
     which: &Which,
-    program: Option<&str>,
+    reader: Reader,
     environment: &Environment,
 ) -> Result<Options, ConninfoError> {
-    let suffix = match &which.suffix {
-        Some(suffix) => Some(suffix.as_str()),
-        None => environment.var(SUFFIX_VARIABLE)?,
-    };
-    let mut groups: Vec<String> = GROUPS.map(str::to_owned).to_vec();
-    groups.extend(program.map(str::to_owned));
-    if let Some(suffix) = suffix {
+    let habits = reader.habits;
+    let first_set = |names: &[&str]| names.iter().find_map(|name| environment.os(name));
+    let suffix = which.suffix.as_deref().map(OsStr::new).or_else(|| first_set(habits.suffixes));
+    let mut groups = reader.groups();
+    if let Some(suffix) = suffix.map(OsStr::to_string_lossy) {
         let with_suffix: Vec<_> = groups.iter().map(|group| format!("{group}{suffix}")).collect();
         groups.extend(with_suffix);
     }
     let settings = Settings::default().with_protocol(Protocol::Mysql);
-    let mut reader = Reader { groups, options: Options { settings, file: None, protocol: None } };
+    let options = Options { settings, file: None, protocol: None, tls: Vec::new() };
     let home = environment.home.as_deref();
+    let mut files = Files { groups, options, home };
     if let Some(file) = &which.only {
-        reader.named(file)?;
+        files.named(file)?;
     } else if !which.none {
-        for file in environment.option_files.iter().filter(|_| program.is_some()) {
-            reader.file(file, 0);
+        for file in environment.option_files.iter().filter(|_| reader.client.is_some()) {
+            files.file(file, 0);
+        }
+        if let Some(directory) = first_set(habits.homes).filter(|directory| !directory.is_empty()) {
+            files.file(&Path::new(directory).join("my.cnf"), 0);
         }
         if let Some(file) = &which.extra {
-            reader.named(file)?;
+            files.named(file)?;
         }
         if let Some(home) = home {
-            reader.file(&home.join(".my.cnf"), 0);
+            files.file(&home.join(".my.cnf"), 0);
         }
     }
     // The login file is read whatever else is left out.
-    let own = environment.var(LOGIN_FILE_VARIABLE)?.map(PathBuf::from);
+    let own = environment.os(LOGIN_FILE_VARIABLE).map(PathBuf::from);
     let login_file = own.or_else(|| home.map(|home| home.join(".mylogin.cnf")));
-    if let Some(file) = login_file.filter(|file| file.exists()) {
-        reader.groups.extend(which.login_path.clone());
+    if let Some(file) = login_file.filter(|file| habits.has_login_file && is_private(file)) {
+        files.groups.extend(which.login_path.clone());
         match bytes_of(&file).and_then(|bytes| login_path::decode(&bytes)) {
-            Some(text) => reader.text(&text, &file, DEPTH_MAX),
+            Some(text) => files.text(&text, &file, DEPTH_MAX),
             None if which.login_path.is_some() => return Err(ConninfoError::OptionFile { path: file }),
             None => {}
         }
     }
-    Ok(reader.options.by_protocol())
+    Ok(files.options)
 }
 
 impl Options {
@@ -115,24 +136,20 @@ impl Options {
     pub(crate) fn names_a_server(&self) -> bool {
         ["host", "port", "socket"].iter().any(|keyword| self.settings.get_nonempty(keyword).is_some())
     }
-
-    /// A client that is told to use TCP does not use the socket.
-    fn by_protocol(mut self) -> Self {
-        if self.protocol.as_deref().is_some_and(|protocol| protocol.eq_ignore_ascii_case("tcp")) {
-            self.settings.set("socket", "");
-        }
-        self
-    }
 }
 
-struct Reader {
+/// Files being read.
+struct Files<'a> {
     groups: Vec<String>,
     options: Options,
+    home: Option<&'a Path>,
 }
 
-impl Reader {
+impl Files<'_> {
     fn named(&mut self, file: &Path) -> Result<(), ConninfoError> {
-        match self.file(file, 0) {
+        // The clients expand it, where the shell does not.
+        let in_home = self.home.and_then(|home| Some(home.join(file.strip_prefix("~").ok()?)));
+        match self.file(in_home.as_deref().unwrap_or(file), 0) {
             true => Ok(()),
             false => Err(ConninfoError::OptionFile { path: file.to_path_buf() }),
         }
@@ -140,8 +157,8 @@ impl Reader {
 
     /// Reads a file; whether it can be read.
     fn file(&mut self, file: &Path, depth: usize) -> bool {
-        let Some(text) = bytes_of(file).and_then(|bytes| String::from_utf8(bytes).ok()) else { return false };
-        self.text(&text, file, depth);
+        let Some(bytes) = bytes_of(file) else { return false };
+        self.text(&String::from_utf8_lossy(&bytes), file, depth);
         true
     }
 
@@ -150,7 +167,7 @@ impl Reader {
         for line in text.lines().map(str::trim) {
             if let Some(header) = line.strip_prefix('[') {
                 let group = header.split(']').next().unwrap_or_default().trim();
-                is_ours = self.groups.iter().any(|own| own == group);
+                is_ours = self.groups.iter().any(|own| own.eq_ignore_ascii_case(group));
             } else if let Some(word) = line.strip_prefix('!') {
                 self.include(word, depth + 1);
             } else if is_ours && !line.starts_with(['#', ';']) {
@@ -176,10 +193,17 @@ impl Reader {
     }
 
     fn option(&mut self, line: &str, file: &Path) {
-        let Some((name, value)) = line.split_once('=') else { return };
-        let name = name.trim().replace('_', "-");
-        let name = name.strip_prefix("loose-").unwrap_or(&name);
-        let value = value_of(value);
+        let line = without_comment(line);
+        let (name, value) = match line.split_once('=') {
+            Some((name, value)) => (name, Some(value_of(value))),
+            None => (line, None),
+        };
+        let name = full_name(name.trim());
+        if name.contains("ssl") {
+            self.options.tls.push((name, value));
+            return;
+        }
+        let Some(value) = value else { return };
         if name == PROTOCOL {
             self.options.protocol = Some(value);
         } else if let Some((_, keyword)) = OPTIONS.iter().find(|(option, _)| *option == name) {
@@ -191,14 +215,26 @@ impl Reader {
     }
 }
 
-/// A value: blanks around it, a comment behind it and quotes do not belong to it, and escapes stand for a sign.
+/// A line up to a `#` that does not stand in quotes.
+fn without_comment(line: &str) -> &str {
+    let (mut quote, mut is_escaped) = (None, false);
+    for (at, sign) in line.char_indices() {
+        match sign {
+            '"' | '\'' if !is_escaped && quote.is_none() => quote = Some(sign),
+            '"' | '\'' if !is_escaped && quote == Some(sign) => quote = None,
+            '#' if quote.is_none() => return &line[..at],
+            _ => {}
+        }
+        is_escaped = quote.is_some() && sign == '\\' && !is_escaped;
+    }
+    line
+}
+
+/// A value: blanks and quotes around it do not belong to it, and escapes stand for a sign.
 fn value_of(text: &str) -> String {
     let text = text.trim();
-    let quote = text.chars().next().filter(|sign| matches!(sign, '"' | '\''));
-    let inner = match quote.and_then(|quote| text[1..].split_once(quote)) {
-        Some((inner, _)) => inner,
-        None => text.split_once('#').map_or(text, |(value, _)| value.trim_end()),
-    };
+    let in_quotes = |quote: char| text.strip_prefix(quote)?.strip_suffix(quote);
+    let inner = in_quotes('"').or_else(|| in_quotes('\'')).unwrap_or(text);
     let mut value = String::new();
     let mut signs = inner.chars();
     while let Some(sign) = signs.next() {
@@ -220,14 +256,69 @@ fn value_of(text: &str) -> String {
     value
 }
 
+/// What a file holds: nothing, if others may write it, as clients have it.
 fn bytes_of(file: &Path) -> Option<Vec<u8>> {
+    let metadata = std::fs::metadata(file).ok()?;
+    if metadata.file_type().is_fifo() {
+        return piped(file);
+    }
+    // To read a terminal or a socket would take it from the program.
+    if !metadata.is_file() || has_mode(&metadata, WRITABLE) {
+        return Some(Vec::new());
+    }
     let mut bytes = Vec::new();
     File::open(file).ok()?.take(FILE_BYTES_MAX).read_to_end(&mut bytes).ok()?;
     Some(bytes)
 }
 
+/// What stands in a pipe, such as a shell's `<(…)`. It stays there for the program. One with a name is left alone: what it holds
+/// goes with its last reader.
+fn piped(file: &Path) -> Option<Vec<u8>> {
+    if rustix::fs::statfs(file).ok()?.f_type != PIPE_FILE_SYSTEM {
+        return None;
+    }
+    let pipe =
+        rustix::fs::open(file, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let started = Instant::now();
+    let mut ends = [rustix::event::PollFd::new(&pipe, rustix::event::PollFlags::empty())];
+    // All is there once its writer has closed it.
+    loop {
+        rustix::event::poll(&mut ends, Some(&rustix::event::Timespec::default())).ok()?;
+        if ends[0].revents().contains(rustix::event::PollFlags::HUP) {
+            break;
+        }
+        if started.elapsed() > PIPE_WAIT_MAX {
+            return None;
+        }
+        std::thread::sleep(PIPE_LOOK_EVERY);
+    }
+    let (from, to) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).ok()?;
+    let copied = rustix::pipe::tee(&pipe, &to, FILE_BYTES_MAX as usize, SpliceFlags::NONBLOCK);
+    drop(to);
+    let mut bytes = Vec::new();
+    match copied {
+        Ok(0) | Err(rustix::io::Errno::AGAIN) => {}
+        Ok(_) => drop(File::from(from).read_to_end(&mut bytes).ok()?),
+        Err(_) => return None,
+    }
+    Some(bytes)
+}
+
+/// Whether a login file is there and its owner's alone: else clients leave it.
+fn is_private(file: &Path) -> bool {
+    std::fs::metadata(file).is_ok_and(|metadata| !has_mode(&metadata, NOT_PRIVATE))
+}
+
+/// Whether a file gives one of these permissions.
+fn has_mode(metadata: &Metadata, mode: u32) -> bool {
+    metadata.is_file() && metadata.mode() & mode != 0
+}
+
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsString;
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     fn home(files: &[(&str, &str)]) -> (tempfile::TempDir, Environment) {
@@ -240,14 +331,20 @@ mod tests {
         (directory, environment)
     }
 
-    fn read_by(
-        arguments: &[&str],
-        program: Option<&str>,
-        environment: &Environment,
-    ) -> Vec<(String, String)> {
+    /// `program` is the path of a client; without one, another program reads.
+    fn options(arguments: &[&str], program: &str, environment: &Environment) -> Options {
         let which = Which::of(arguments.iter().map(OsStr::new));
-        let options = read(&which, program, environment).unwrap();
+        let reader = Reader::of_command(&[OsString::from(program)], environment).unwrap_or(Reader::OTHER);
+        read(&which, reader, environment).unwrap()
+    }
+
+    fn read_by(arguments: &[&str], program: &str, environment: &Environment) -> Vec<(String, String)> {
+        let options = options(arguments, program, environment);
         options.settings.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+    }
+
+    fn host(arguments: &[&str], program: &str, environment: &Environment) -> Option<String> {
+        options(arguments, program, environment).settings.get("host").map(str::to_owned)
     }
 
     fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
@@ -256,15 +353,45 @@ mod tests {
 
     #[test]
     fn groups_that_clients_read_count_and_the_last_value_of_an_option() {
-        let file = "host=before\n[mysqld]\nport=1\n# [client]\n[client]\nhost = \"db\" \nport=3307 # one\n\
-                    loose-user = a\\sb\nssl\n[mysql]\nhost=other\n[client]\nhost='last'\n";
+        let file = "host=before\n[mysqld]\nport=1\n# [client]\n[Client]\nhost = \"db\" \npor=3307 # one\n\
+                    loose_user = a\\sb\nssl\n[mysql]\nhost=other\n[client]\nhost='last'\n";
         let (_directory, environment) = home(&[(".my.cnf", file)]);
         assert_eq!(
-            read_by(&[], None, &environment),
+            read_by(&[], "", &environment),
             pairs(&[("host", "last"), ("port", "3307"), ("user", "a b")])
         );
-        assert_eq!(read_by(&[], Some("mysql"), &environment)[0].1, "last");
-        assert_eq!(read_by(&["--no-defaults"], None, &environment), []);
+        assert_eq!(read_by(&[], "mysql", &environment)[0].1, "last");
+        assert_eq!(read_by(&["--no-defaults"], "", &environment), []);
+    }
+
+    /// Asked of MariaDB's `my_print_defaults`.
+    #[test]
+    fn values_end_where_the_clients_end_them() {
+        for (written, expected) in [
+            (r#""a\"b""#, "a\"b"),
+            (r"'it\'s'", "it's"),
+            (r#""x" # c"#, "x"),
+            ("a#b", "a"),
+            (r"a\#b", r"a\"),
+            (r#""a#b" "#, "a#b"),
+            (r#"'a"b'"#, "a\"b"),
+            (r#""ab"#, "\"ab"),
+            (r#"a"b#c""#, "a\"b#c\""),
+            (r#""a" b"#, "\"a\" b"),
+            (r#""a' # b"#, "\"a' # b"),
+            (r#""a" "b""#, "a\" \"b"),
+            (r"a\sb", "a b"),
+            (r"a\x", r"a\x"),
+            (r"a\\", r"a\"),
+            ("", ""),
+            ("a ; b", "a ; b"),
+            (r#""a\\" # b"#, r"a\"),
+            ("'#'", "#"),
+            ("x '#' y", "x '#' y"),
+        ] {
+            let (_directory, environment) = home(&[(".my.cnf", &format!("[client]\nuser={written}\n"))]);
+            assert_eq!(read_by(&[], "mysql", &environment), pairs(&[("user", expected)]), "{written}");
+        }
     }
 
     #[test]
@@ -288,8 +415,8 @@ mod tests {
         );
         std::fs::write(path("whole"), whole).unwrap();
         let named = format!("--defaults-file={}", path("whole").display());
-        assert_eq!(read_by(&[&named], None, &environment), pairs(&[("host", "second"), ("port", "3307")]));
-        let found = read_by(&[&named, "--defaults-group-suffix=_far"], None, &environment);
+        assert_eq!(read_by(&[&named], "", &environment), pairs(&[("host", "second"), ("port", "3307")]));
+        let found = read_by(&[&named, "--defaults-group-suffix=_far"], "", &environment);
         assert_eq!(found.last(), Some(&("socket".to_owned(), "/far.sock".to_owned())));
     }
 
@@ -298,26 +425,157 @@ mod tests {
         let (directory, mut environment) =
             home(&[("system.cnf", "[client]\nsocket=/run/x.sock\n[mysqldump]\nport=3308\n")]);
         environment.option_files = vec![directory.path().join("system.cnf")];
-        assert_eq!(read_by(&[], None, &environment), []);
-        assert_eq!(read_by(&[], Some("mysql"), &environment), pairs(&[("socket", "/run/x.sock")]));
-        assert_eq!(read_by(&[], Some("mysqldump"), &environment).len(), 2);
+        assert_eq!(read_by(&[], "", &environment), []);
+        assert_eq!(read_by(&[], "mysql", &environment), pairs(&[("socket", "/run/x.sock")]));
+        assert_eq!(read_by(&[], "mysqldump", &environment).len(), 2);
+        assert_eq!(read_by(&[], "mariadb-dump", &environment).len(), 2);
+    }
+
+    #[test]
+    fn each_servers_clients_have_groups_of_their_own() {
+        for (group, mysql, mariadb) in [
+            ("client", true, true),
+            ("mysql", true, true),
+            ("mariadb-client", false, true),
+            ("client-server", false, true),
+            ("client-mariadb", false, true),
+            ("mysqldump", false, false),
+        ] {
+            let (_directory, environment) = home(&[(".my.cnf", &format!("[{group}]\nhost=db\n"))]);
+            let reads = |program: &str| host(&[], program, &environment).is_some();
+            assert_eq!((reads("mysql"), reads("mariadb")), (mysql, mariadb), "{group}");
+        }
+        let (_directory, environment) = home(&[(".my.cnf", "[mariadb-dump]\nhost=db\n")]);
+        assert_eq!(host(&[], "mariadb-dump", &environment).as_deref(), Some("db"));
+    }
+
+    #[test]
+    fn files_go_before_each_other_as_the_clients_read_them() {
+        let (directory, mut environment) = home(&[
+            ("system", "[client]\nhost=system\n"),
+            ("extra", "[client]\nhost=extra\n"),
+            (".my.cnf", "[client]\nuser=me\n"),
+        ]);
+        let path = |name: &str| directory.path().join(name);
+        for (name, text) in [("one", "[client]\nhost=one\n"), ("two", "[client]\nhost=two\n")] {
+            std::fs::create_dir(path(name)).unwrap();
+            std::fs::write(path(name).join("my.cnf"), text).unwrap();
+        }
+        environment.option_files = vec![path("system")];
+        let extra = format!("--defaults-extra-file={}", path("extra").display());
+        let of =
+            |arguments: &[&str], program, environment: &_| host(arguments, program, environment).unwrap();
+        assert_eq!(of(&[], "mariadb", &environment), "system");
+        environment.set("MYSQL_HOME", path("two"));
+        assert_eq!(of(&[], "mariadb", &environment), "two");
+        assert_eq!(of(&[&extra], "mariadb", &environment), "extra");
+        environment.set("MARIADB_HOME", path("one"));
+        assert_eq!(
+            (of(&[], "mariadb", &environment), of(&[], "mysql", &environment)),
+            ("one".into(), "two".into())
+        );
+        environment.set("MARIADB_HOME", "");
+        assert_eq!(of(&[], "mariadb", &environment), "system", "the first that is set counts");
+        std::fs::write(path(".my.cnf"), "[client]\nhost=home\n").unwrap();
+        assert_eq!(of(&[&extra], "mariadb", &environment), "home");
+        let only = format!("--defaults-file={}", path("extra").display());
+        assert_eq!(of(&[&only], "mariadb", &environment), "extra");
+    }
+
+    #[test]
+    fn suffixes_come_from_the_arguments_then_from_variables() {
+        let (_directory, mut environment) = home(&[(".my.cnf", "[client_a]\nhost=a\n[client_b]\nhost=b\n")]);
+        assert_eq!(host(&[], "mariadb", &environment), None);
+        environment.set("MYSQL_GROUP_SUFFIX", "_a");
+        assert_eq!(host(&[], "mariadb", &environment).as_deref(), Some("a"));
+        environment.set("MARIADB_GROUP_SUFFIX", "_b");
+        assert_eq!(host(&[], "mariadb", &environment).as_deref(), Some("b"));
+        assert_eq!(host(&[], "mysql", &environment).as_deref(), Some("a"));
+        let told = ["--defaults-group-suffix=_a"];
+        assert_eq!(host(&told, "mariadb", &environment).as_deref(), Some("a"));
     }
 
     #[test]
     fn a_file_that_was_named_has_to_be_there() {
-        let (_directory, environment) = home(&[]);
+        let (directory, environment) = home(&[("db.cnf", "[client]\nhost=db\n")]);
         let which = Which::of([OsStr::new("--defaults-file=/no/such")]);
-        let error = read(&which, None, &environment).unwrap_err();
+        let error = read(&which, Reader::OTHER, &environment).unwrap_err();
         assert_eq!(error, ConninfoError::OptionFile { path: "/no/such".into() });
+        // The clients expand what a shell leaves.
+        assert_eq!(host(&["--defaults-file=~/db.cnf"], "mysql", &environment).as_deref(), Some("db"));
+        // A pipe with a name would lose what it holds.
+        let pipe = directory.path().join("pipe");
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, Mode::RWXU, 0).unwrap();
+        let which = Which::of([OsStr::new(&format!("--defaults-file={}", pipe.display()))]);
+        assert!(read(&which, Reader::OTHER, &environment).is_err());
     }
 
     #[test]
-    fn tcp_leaves_the_socket_out() {
+    fn a_pipe_is_read_and_still_holds_what_it_held() {
+        use std::io::Write;
+        use std::os::fd::AsRawFd;
+        let (from, mut to) = std::io::pipe().unwrap();
+        let text = "[client]\nhost=db\npassword=x\n";
+        let writer = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(20));
+            to.write_all(text.as_bytes()).unwrap();
+        });
+        let named = format!("--defaults-extra-file=/proc/self/fd/{}", from.as_raw_fd());
+        let (_directory, environment) = home(&[]);
+        assert_eq!(host(&[&named], "mysql", &environment).as_deref(), Some("db"));
+        writer.join().unwrap();
+        let mut left = String::new();
+        (&from).read_to_string(&mut left).unwrap();
+        assert_eq!(left, text);
+    }
+
+    #[test]
+    fn a_file_that_others_may_write_is_not_read_and_signs_of_any_kind_are() {
+        let (directory, environment) = home(&[(".my.cnf", "[client]\nhost=db\n")]);
+        let file = directory.path().join(".my.cnf");
+        let change = |mode| std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+        change(0o666);
+        assert_eq!(host(&[], "mysql", &environment), None);
+        // Clients say so, and go on without it.
+        assert_eq!(host(&[&format!("--defaults-file={}", file.display())], "mysql", &environment), None);
+        change(0o664);
+        assert_eq!(host(&[], "mysql", &environment).as_deref(), Some("db"));
+        std::fs::write(&file, b"# caf\xe9\n[client]\npassword=\xff\nhost=db\n").unwrap();
+        assert_eq!(host(&[], "mysql", &environment).as_deref(), Some("db"));
+    }
+
+    #[test]
+    fn the_file_that_names_the_server_is_known() {
         let (_directory, environment) =
             home(&[(".my.cnf", "[client]\nsocket=/x\nprotocol=TCP\nport=3310\n")]);
-        let options = read(&Which::default(), None, &environment).unwrap();
-        assert_eq!(options.settings.get_nonempty("socket"), None);
+        let options = options(&[], "", &environment);
+        assert_eq!(options.protocol.as_deref(), Some("TCP"));
         assert!(options.names_a_server());
         assert!(options.file.is_some_and(|file| file.ends_with(".my.cnf")));
+    }
+
+    #[cfg(feature = "tls")]
+    #[test]
+    fn a_login_file_goes_before_all_others_and_only_mysqls_clients_have_one() {
+        let (directory, mut environment) = home(&[(".my.cnf", "[client]\nhost=home\nport=3307\n")]);
+        let write = |name: &str, mode: u32| {
+            let file = directory.path().join(name);
+            let text = ["[client]\n", "host = \"login\"\n", "[far]\n", "host = \"far\"\n"];
+            std::fs::write(&file, login_path::tests::encode(&text)).unwrap();
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+            file
+        };
+        assert_eq!(host(&["--login-path=far"], "mysql", &environment).as_deref(), Some("home"));
+        write(".mylogin.cnf", 0o600);
+        let of = |arguments: &[&str], program, environment: &_| host(arguments, program, environment);
+        assert_eq!(of(&[], "mysql", &environment).as_deref(), Some("login"));
+        assert_eq!(of(&["--login-path=far"], "mysql", &environment).as_deref(), Some("far"));
+        assert_eq!(of(&["--no-defaults", "--login-path=far"], "mysql", &environment).as_deref(), Some("far"));
+        assert_eq!(of(&["--login-path=far"], "app", &environment).as_deref(), Some("far"));
+        assert_eq!(of(&[], "mariadb", &environment).as_deref(), Some("home"));
+        write(".mylogin.cnf", 0o640);
+        assert_eq!(of(&[], "mysql", &environment).as_deref(), Some("home"), "others can read it");
+        environment.set("MYSQL_TEST_LOGIN_FILE", write("other", 0o600));
+        assert_eq!(of(&[], "mysql", &environment).as_deref(), Some("login"));
     }
 }

@@ -240,6 +240,26 @@ fn a_socket_is_another_server_than_the_usual_port_unless_it_is_a_usual_one() {
 }
 
 #[test]
+fn the_users_option_file_leads_no_program_that_does_not_name_it() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join(".my.cnf");
+    std::fs::write(&file, "[client]\nhost=db\n").expect("a file");
+    let find = |command: &str| {
+        let mut environment = environment(&[("PGDATABASE", "shop"), ("PGUSER", "me")]);
+        environment.home = Some(directory.path().to_path_buf());
+        environment.command = command.split_whitespace().map(Into::into).collect();
+        let found = Upstream::find_for_program(None, &[], &environment).expect("it is found");
+        (found.conninfo.protocol, found.source)
+    };
+    for command in ["psql", "app --verbose", ""] {
+        assert_eq!(find(command), (Protocol::Postgres, Source::Defaults), "{command}");
+    }
+    let named = format!("app --defaults-file={}", file.display());
+    let source = Source::Client(Some(file.display().to_string()));
+    assert_eq!(find(&named), (Protocol::Mysql, source));
+}
+
+#[test]
 fn mysqls_own_clients_are_led_by_arguments_and_others_by_what_their_files_say() {
     let directory = tempfile::tempdir().expect("a directory");
     std::fs::write(directory.path().join(".my.cnf"), "[client]\nhost=db\nport=3307\n").expect("a file");
@@ -261,10 +281,11 @@ fn mysqls_own_clients_are_led_by_arguments_and_others_by_what_their_files_say() 
     let arguments: Vec<_> = led.arguments.iter().map(|word| word.to_str().expect("text")).collect();
     assert_eq!(arguments, ["--protocol=TCP", "--host=127.0.0.1", "--port=6432"]);
     assert_eq!(of("mariadb-dump -h other -P 4000 shop", &[]).0, "other:4000");
-    let (found, led) = of("python app.py", &[]);
+    let named = format!("mycli --defaults-file={}", directory.path().join(".my.cnf").display());
+    let (found, led) = of(&named, &[]);
     assert_eq!((found.as_str(), led.arguments.len()), ("db:3307", 0));
     assert!(led.untouched[0].to_string().ends_with("a program that reads it is led by --redirect"));
-    let (found, led) = of("python app.py", &[("DATABASE_URL", "mysql://one/x")]);
+    let (found, led) = of(&named, &[("DATABASE_URL", "mysql://one/x")]);
     assert_eq!((found.as_str(), led.untouched.len()), ("one:3306", 0), "variables go before files");
 }
 
@@ -317,6 +338,37 @@ fn tls_that_a_gateway_would_not_keep_is_refused_by_name() {
     assert_eq!((upstream.conninfo.check_kept(), redirect.untouched.len()), (Ok(vec![]), 1));
     let named = turn(&[], Some("mysql://db?ssl-mode=REQUIRED")).expect("it is found").0;
     assert!(named.conninfo.check_kept().is_err());
+}
+
+#[test]
+fn a_client_that_asks_for_tls_stays_as_it_is() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let turn = |command: &str, options: &str, upstream: Option<&str>| {
+        std::fs::write(directory.path().join(".my.cnf"), options).expect("a file");
+        let mut environment = environment(&[]);
+        environment.home = Some(directory.path().to_path_buf());
+        environment.command = command.split(' ').map(Into::into).collect();
+        let upstream = Upstream::find_for_program(upstream, &[], &environment).expect("it is found");
+        let options = RedirectOptions {
+            gateway: GATEWAY.parse().expect("an address"),
+            url_variables: &[],
+            sslmode: SslMode::Disable,
+        };
+        redirect(&environment, &upstream, &options).expect("it can be led")
+    };
+    for (command, options, upstream) in [
+        ("mysql -h db --ssl-mode=VERIFY_IDENTITY --ssl-ca=ca.pem", "", None),
+        ("mysql -h db", "[client]\nssl-ca=ca.pem\n", None),
+        ("mariadb -h db", "[client]\nssl\n", None),
+        ("mariadb --ssl", "", Some("mysql://db")),
+    ] {
+        let led = turn(command, options, upstream);
+        assert!(led.arguments.is_empty(), "{command}");
+        let said = led.untouched[0].to_string();
+        assert!(said.contains("left as it is: its option ssl") && said.contains("asks for TLS"), "{said}");
+    }
+    let led = turn("mysql -u me -- shop", "[client]\nssl-ca=ca.pem\nssl-mode=DISABLED\n", None);
+    assert_eq!((led.arguments.len(), led.words_after_arguments), (3, 2));
 }
 
 #[test]

@@ -40,6 +40,14 @@ async fn the_program_sees_the_changed_environment() {
 }
 
 #[tokio::test]
+async fn further_arguments_stand_before_the_words_that_are_no_options() {
+    let redirect =
+        Redirect { arguments: vec!["--x".into()], words_after_arguments: 2, ..Redirect::default() };
+    let script = r#"[ "$*" = "a --x -- b" ]"#;
+    assert!(run(&["sh", "-c", script, "name", "a", "--", "b"], &redirect).await.is_success());
+}
+
+#[tokio::test]
 async fn a_program_that_cannot_be_run_has_the_exit_code_of_shells() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("script");

@@ -4,6 +4,7 @@
 mod connections;
 mod enclosed;
 mod lead;
+mod mysql_arguments;
 mod mysql_client;
 mod naming;
 mod preload;
@@ -15,6 +16,8 @@ use std::io;
 
 pub use connections::{ClosedSince, ClosedThere, connections_of};
 pub use lead::{Gateways, database_ports, is_database_port, lead_to_first, lead_to_known, leads_to};
+pub(crate) use mysql_arguments::full_name;
+pub use mysql_arguments::without_passwords;
 pub use preload::Preload;
 pub use program::{ChildExit, Program};
 pub use redirect::{Change, Redirect, RedirectOptions, Untouched, redirect};

@@ -91,10 +91,13 @@ impl Program {
         let program = || name.to_string_lossy().into_owned();
         // First the handlers: a signal between the two must not end us and leave the program alone.
         let signals = handlers().map_err(|source| LaunchError::Start { program: program(), source })?;
+        let (before, after) =
+            arguments.split_at(arguments.len().saturating_sub(redirect.words_after_arguments));
         let mut command = Command::new(&name);
         command
-            .args(arguments)
+            .args(before)
             .args(&redirect.arguments)
+            .args(after)
             .envs(redirect.set.iter().map(|(name, value)| (name, value)));
         for variable in &redirect.unset {
             command.env_remove(variable);

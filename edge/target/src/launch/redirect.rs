@@ -5,9 +5,10 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use super::mysql_client::{self, Leading};
 use super::naming::{self, Naming, naming};
 use super::upstream::is_another_database;
-use super::{DATABASE_URL, LaunchError, Source, Upstream, mysql_client};
+use super::{DATABASE_URL, LaunchError, Source, Upstream};
 use crate::passfile::{Passfile, TempPassfile};
 use crate::rewrite::{Override, plain_overrides, rewrite_with};
 use crate::settings::variable_of;
@@ -39,8 +40,10 @@ pub struct Redirect {
     pub notes: Vec<Change>,
     /// What could have been meant and was left as it is, for people.
     pub untouched: Vec<Untouched>,
-    /// Arguments that the program gets behind its own.
+    /// Arguments that the program gets behind its own options.
     pub arguments: Vec<OsString>,
+    /// How many of its own words come after them, at the end: those that are no options.
+    pub words_after_arguments: usize,
     /// Password files that know the gateway's address.
     pub passfiles: Vec<TempPassfile>,
 }
@@ -140,6 +143,13 @@ pub fn redirect(
     Ok(work.result)
 }
 
+fn asks_for_tls(setting: &str) -> String {
+    format!(
+        "{setting} asks for TLS with the database, which the gateway cannot see into: leave it out where nobody can listen on \
+         the way to the database"
+    )
+}
+
 /// A redirect in the making.
 struct Work<'a> {
     environment: &'a Environment,
@@ -189,10 +199,22 @@ impl Work<'_> {
     /// a program that reads it by itself would take the usual port of this machine.
     fn turn_mysql_variables(&mut self) {
         let gateway = self.options.gateway;
-        if mysql_client::group(&self.environment.command).is_some() {
-            // Option files go before variables, and arguments before both.
-            self.result.arguments = mysql_client::arguments(gateway).into();
-            return;
+        let command = &self.environment.command;
+        // Option files go before variables, and arguments before both.
+        match mysql_client::leading(command, self.environment, gateway) {
+            Some(Leading::By(arguments, words)) => {
+                self.result.arguments = arguments.into();
+                self.result.words_after_arguments = words;
+                return;
+            }
+            Some(Leading::InsistsOnTls(option)) => {
+                let what =
+                    command.first().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+                let reason = asks_for_tls(&format!("its option {option}"));
+                self.result.untouched.push(Untouched { what, reason });
+                return;
+            }
+            None => {}
         }
         if let Source::Client(Some(file)) = &self.upstream.source {
             let reason = "a program that reads it is led by --redirect".to_owned();
@@ -389,11 +411,7 @@ impl Work<'_> {
             return None;
         }
         let written = Written::parse(text).ok()?;
-        let setting = mysql::insists_on_tls(&written)?;
-        Some(format!(
-            "{setting} asks for TLS with the database, which the gateway cannot see into: leave it out where nobody can \
-             listen on the way to the database"
-        ))
+        mysql::insists_on_tls(&written).map(asks_for_tls)
     }
 
     /// Connection text, pointed at the gateway.

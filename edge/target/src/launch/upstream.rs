@@ -37,7 +37,7 @@ pub struct Upstream {
 impl Upstream {
     /// Finds the database: `--upstream`, else the first variable of `--env`, else the server that one of MySQL's own clients
     /// means, else PG* variables or a service with an address, else DATABASE_URL, else the one server that other variables
-    /// name, PostgreSQL's before MySQL's, else that of the user's option files of MySQL, else libpq's defaults.
+    /// name, PostgreSQL's before MySQL's, else that of an option file of MySQL that an argument names, else libpq's defaults.
     ///
     /// # Errors
     /// Text that cannot be understood, a variable of `--env` that is not set, or variables that name different servers
