@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import findings as rules
+import pace
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
@@ -47,7 +48,7 @@ def main() -> None:
 
 def result(spark: SparkSession, export: str) -> dict:
     """Everything that the job computes."""
-    for module in (__file__, rules.__file__):
+    for module in (__file__, rules.__file__, pace.__file__):
         spark.sparkContext.addPyFile(str(Path(module).resolve()))
     exchanges = spark.read.parquet(export)
     return {
