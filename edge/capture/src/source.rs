@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -14,8 +14,10 @@ use crate::file::{CaptureFile, FileError, Interface, Packet};
 
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-/// A file that grows is looked at this often.
+/// A file that grows is looked at this often. Where several do, a packet waits so long for older ones of the others.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// And its waiting is looked at this often.
+const WAIT_EVERY: Duration = Duration::from_millis(10);
 const READ_BYTES: usize = 1 << 17;
 
 /// A capture cannot be read, or not to its end.
@@ -61,7 +63,7 @@ impl Progress {
     }
 }
 
-/// Counts what is read, waits for a file that grows, and ends when it is told to.
+/// Counts what is read, and ends when it is told to. The end of a file that grows is [`io::ErrorKind::WouldBlock`].
 struct Tap {
     input: Box<dyn Read>,
     progress: Arc<Progress>,
@@ -75,10 +77,13 @@ impl Read for Tap {
                 return Ok(0);
             }
             match self.input.read(buffer) {
-                Ok(0) if self.follow => std::thread::sleep(LOOK_EVERY),
+                Ok(0) if self.follow => return Err(io::ErrorKind::WouldBlock.into()),
                 Ok(count) => {
                     self.progress.read.fetch_add(count as u64, Ordering::Relaxed);
                     return Ok(count);
+                }
+                Err(error) if error.kind() == io::ErrorKind::TimedOut && self.follow => {
+                    return Err(io::ErrorKind::WouldBlock.into());
                 }
                 Err(error) if error.kind() == io::ErrorKind::TimedOut => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => std::thread::sleep(LOOK_EVERY),
@@ -104,8 +109,58 @@ impl Read for Patient {
 /// One capture that is read.
 struct Source {
     path: PathBuf,
-    input: Box<dyn Read>,
+    input: Input,
     file: CaptureFile,
+    /// It grows, and has no packet for now.
+    is_dry: bool,
+    /// It has been so since then.
+    since: Instant,
+}
+
+enum Input {
+    /// Of which nothing was read.
+    Whole(BufReader<Tap>),
+    Unpacked(Box<dyn Read>),
+    /// Its beginning could not be read.
+    Failed,
+}
+
+impl Input {
+    /// Finds out how it is compressed, by its first bytes.
+    fn begin(&mut self) -> io::Result<&mut dyn Read> {
+        if let Self::Whole(input) = self {
+            input.fill_buf()?;
+        }
+        *self = match std::mem::replace(self, Self::Failed) {
+            Self::Whole(input) => Self::Unpacked(unpacked(input)?),
+            begun => begun,
+        };
+        match self {
+            Self::Unpacked(input) => Ok(input),
+            Self::Whole(_) | Self::Failed => Err(io::ErrorKind::InvalidData.into()),
+        }
+    }
+}
+
+fn unpacked(input: BufReader<Tap>) -> io::Result<Box<dyn Read>> {
+    let begin = input.buffer();
+    Ok(if begin.starts_with(&GZIP) {
+        Box::new(flate2::bufread::MultiGzDecoder::new(input))
+    } else if begin.starts_with(&ZSTD) {
+        Box::new(zstd::stream::read::Decoder::with_buffer(input)?)
+    } else {
+        Box::new(input)
+    })
+}
+
+/// What a source has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Has {
+    Packet,
+    /// Nothing for now.
+    Nothing,
+    /// Nothing more.
+    Ended,
 }
 
 impl Source {
@@ -116,33 +171,44 @@ impl Source {
         progress: &Arc<Progress>,
     ) -> Result<Self, SourceError> {
         let tap = Tap { input, progress: Arc::clone(progress), follow };
-        let mut input = BufReader::with_capacity(READ_BYTES, tap);
-        let failed =
-            |source| SourceError { path: path.display().to_string(), reason: SourceProblem::Read(source) };
-        let begin = input.fill_buf().map_err(failed)?;
-        let input: Box<dyn Read> = if begin.starts_with(&GZIP) {
-            Box::new(flate2::bufread::MultiGzDecoder::new(input))
-        } else if begin.starts_with(&ZSTD) {
-            Box::new(zstd::stream::read::Decoder::with_buffer(input).map_err(failed)?)
-        } else {
-            Box::new(input)
+        let mut source = Self {
+            path: path.to_owned(),
+            input: Input::Whole(BufReader::with_capacity(READ_BYTES, tap)),
+            file: CaptureFile::new(),
+            is_dry: false,
+            since: Instant::now(),
         };
-        Ok(Self { path: path.to_owned(), input, file: CaptureFile::new() })
+        match source.input.begin() {
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => {
+                Err(source.failed(SourceProblem::Read(error)))
+            }
+            _ => Ok(source),
+        }
     }
 
-    /// Goes to the next packet; `false` at the end of the file.
-    fn advance(&mut self) -> Result<bool, SourceError> {
+    /// Goes to the next packet.
+    fn advance(&mut self) -> Result<Has, SourceError> {
+        let has = self.next()?;
+        if self.is_dry != (has == Has::Nothing) {
+            (self.is_dry, self.since) = (has == Has::Nothing, Instant::now());
+        }
+        Ok(has)
+    }
+
+    fn next(&mut self) -> Result<Has, SourceError> {
         loop {
             if self.file.advance().map_err(|error| self.failed(SourceProblem::File(error)))? {
-                return Ok(true);
+                return Ok(Has::Packet);
             }
-            match self.input.read(self.file.room()) {
+            let Self { input, file, .. } = self;
+            match input.begin().and_then(|input| input.read(file.room())) {
                 Ok(0) => {
                     self.file.finish().map_err(|error| self.failed(SourceProblem::File(error)))?;
-                    return Ok(false);
+                    return Ok(Has::Ended);
                 }
                 Ok(count) => self.file.filled(count),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Has::Nothing),
                 Err(error) => return Err(self.failed(SourceProblem::Read(error))),
             }
         }
@@ -162,7 +228,8 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// Opens files; `-` is standard input. `follow` waits for more at their ends.
+    /// Opens files; `-` is standard input. `follow` waits for more at their ends; then one that has nothing for a while holds
+    /// up no other.
     ///
     /// # Errors
     ///
@@ -207,10 +274,11 @@ impl Sources {
             }
         }
         while !self.live.is_empty() && !self.progress.is_stopped() {
-            let next = |source: &Source| source.file.packet().map_or(u64::MAX, |packet| packet.at_ns);
-            let place = match self.live.len() {
-                1 => 0,
-                _ => (0..self.live.len()).min_by_key(|place| next(&self.live[*place])).unwrap_or(0),
+            self.look_again(&mut problem);
+            let Some(place) = self.due() else {
+                let is_dry = self.live.iter().all(|source| source.is_dry);
+                std::thread::sleep(if is_dry { LOOK_EVERY } else { WAIT_EVERY });
+                continue;
             };
             if let Some(packet) = self.live[place].file.packet() {
                 each(&packet);
@@ -222,6 +290,25 @@ impl Sources {
         }
     }
 
+    /// Sources that had no packet may have one now.
+    fn look_again(&mut self, problem: &mut impl FnMut(SourceError)) {
+        for place in (0..self.live.len()).rev() {
+            if self.live[place].is_dry {
+                self.advance(place, problem);
+            }
+        }
+    }
+
+    /// The source whose packet is the oldest; none while others that have nothing may yet get an older one.
+    fn due(&self) -> Option<usize> {
+        let at_ns = |source: &Source| source.file.packet().map(|packet| packet.at_ns);
+        let ready = self.live.iter().enumerate().filter_map(|(place, source)| Some((at_ns(source)?, place)));
+        let (_, place) = ready.min()?;
+        let is_long = |source: &Source| source.since.elapsed() >= LOOK_EVERY;
+        let mut dry = self.live.iter().filter(|source| source.is_dry).peekable();
+        (dry.peek().is_none() || is_long(&self.live[place]) && dry.all(is_long)).then_some(place)
+    }
+
     /// The interfaces of all files that were read.
     pub fn interfaces(&self) -> &[Interface] {
         &self.interfaces
@@ -229,7 +316,7 @@ impl Sources {
 
     fn advance(&mut self, place: usize, problem: &mut impl FnMut(SourceError)) {
         let goes_on = match self.live[place].advance() {
-            Ok(goes_on) => goes_on,
+            Ok(has) => has != Has::Ended,
             Err(error) => {
                 if !(self.progress.is_stopped() && error.is_cut()) {
                     problem(error);

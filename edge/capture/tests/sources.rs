@@ -5,11 +5,13 @@ mod common;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use common::{Dress, Talk, pcap};
+use onetrip_capture::Packet;
 use onetrip_capture::source::{Progress, Sources};
 
 /// Nothing that a test waits for takes longer.
@@ -168,4 +170,100 @@ fn a_pipe_that_says_nothing_for_a_while_is_ended_at_once() {
     wait_until("it ends", || reader.is_finished());
     assert_eq!(reader.join().expect("it ends"), (PACKETS, 0));
     drop(pipe);
+}
+
+/// Reads files that may grow; the times of the packets, as they come.
+struct Followed {
+    progress: Arc<Progress>,
+    seen: Arc<Mutex<Vec<u64>>>,
+    reader: JoinHandle<Vec<String>>,
+}
+
+impl Followed {
+    fn new(paths: &[PathBuf]) -> Self {
+        let (progress, seen) = (Arc::new(Progress::default()), Arc::new(Mutex::new(Vec::new())));
+        let reader = std::thread::spawn({
+            let (paths, progress, seen) = (paths.to_vec(), Arc::clone(&progress), Arc::clone(&seen));
+            move || {
+                let mut sources = Sources::open(&paths, true, progress).expect("they are there");
+                let mut problems = Vec::new();
+                let see = |packet: &Packet<'_>| seen.lock().expect("no panic").push(packet.at_ns);
+                sources.read(see, |problem| problems.push(problem.to_string()));
+                problems
+            }
+        });
+        Self { progress, seen, reader }
+    }
+
+    fn wait_for(&self, packets: usize) {
+        wait_until("packets are seen", || self.seen.lock().expect("no panic").len() >= packets);
+    }
+
+    /// The times of all packets.
+    fn end(self) -> Vec<u64> {
+        self.progress.stop.store(true, Ordering::Relaxed);
+        assert_eq!(self.reader.join().expect("it ends"), Vec::<String>::new());
+        std::mem::take(&mut self.seen.lock().expect("no panic"))
+    }
+}
+
+#[test]
+fn packets_of_several_files_come_in_the_order_of_their_times() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (header, packets) = common::split(&file());
+    let part = |rest: usize| {
+        let part = packets.iter().enumerate().filter(|(place, _)| place % 3 == rest);
+        [&header[..], &part.flat_map(|(_, packet)| packet.clone()).collect::<Vec<_>>()].concat()
+    };
+    let paths: Vec<_> =
+        (0..3).map(|rest| written(directory.path(), &format!("{rest}.pcap"), &part(rest))).collect();
+    let mut times = Vec::new();
+    let mut sources = Sources::open(&paths, false, Arc::default()).expect("they are there");
+    sources.read(|packet| times.push(packet.at_ns), |problem| panic!("{problem}"));
+    assert_eq!((times.len(), times.is_sorted()), (PACKETS, true));
+    let followed = Followed::new(&paths);
+    followed.wait_for(PACKETS);
+    assert_eq!(followed.end(), times);
+}
+
+#[test]
+fn a_followed_file_that_is_complete_or_has_nothing_yet_holds_up_no_other() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = file();
+    for begun in [0, 10, 24] {
+        let first = written(directory.path(), "first.pcap", &file);
+        let second = written(directory.path(), "second.pcap", &file[..begun]);
+        let followed = Followed::new(&[first.clone(), second.clone()]);
+        followed.wait_for(PACKETS);
+        let grow = |path: &Path, bytes: &[u8]| {
+            let mut growing = OpenOptions::new().append(true).open(path).expect("it is there");
+            growing.write_all(bytes).expect("room");
+        };
+        grow(&second, &file[begun..]);
+        followed.wait_for(2 * PACKETS);
+        grow(&first, &file[24..]);
+        followed.wait_for(3 * PACKETS);
+        assert_eq!(followed.end().len(), 3 * PACKETS, "{begun}");
+    }
+}
+
+#[test]
+fn a_compressed_file_may_grow() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = file();
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(&file).expect("memory");
+    let gzip = gzip.finish().expect("memory");
+    let zstd = zstd::encode_all(&file[..], 1).expect("memory");
+    for (name, bytes) in [("shop.pcap.gz", gzip), ("shop.pcap.zst", zstd)] {
+        let path = written(directory.path(), name, &bytes[..4]);
+        let followed = Followed::new(std::slice::from_ref(&path));
+        let mut growing = OpenOptions::new().append(true).open(&path).expect("it is there");
+        for place in (4..bytes.len()).step_by(200) {
+            std::thread::sleep(Duration::from_millis(120));
+            growing.write_all(&bytes[place..bytes.len().min(place + 200)]).expect("room");
+        }
+        followed.wait_for(PACKETS);
+        assert_eq!(followed.end().len(), PACKETS, "{name}");
+    }
 }
