@@ -230,17 +230,17 @@ impl Direction {
         self.retransmissions += retransmissions;
         self.fast_retransmissions += fast_retransmissions;
         self.spurious_retransmissions += spurious_retransmissions;
-        self.retransmission_wait_ns += retransmission_wait_ns;
+        self.retransmission_wait_ns = self.retransmission_wait_ns.saturating_add(*retransmission_wait_ns);
         self.out_of_order += out_of_order;
         self.gaps += gaps;
         self.acks_of_gaps += acks_of_gaps;
         self.zero_windows += zero_windows;
-        self.zero_window_ns += zero_window_ns;
+        self.zero_window_ns = self.zero_window_ns.saturating_add(*zero_window_ns);
         self.windows_full += windows_full;
         self.delayed_ack_pairs += delayed_ack_pairs;
-        self.delayed_ack_ns += delayed_ack_ns;
+        self.delayed_ack_ns = self.delayed_ack_ns.saturating_add(*delayed_ack_ns);
         self.slow_start_rounds += slow_start_rounds;
-        self.slow_start_ns += slow_start_ns;
+        self.slow_start_ns = self.slow_start_ns.saturating_add(*slow_start_ns);
     }
 }
 

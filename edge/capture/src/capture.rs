@@ -26,6 +26,8 @@ const MYSQL_PORT: u16 = 3306;
 const RTT_SPANS_MAX: usize = 128;
 /// First width of a span.
 const RTT_SPAN_NS: u64 = 10_000_000;
+/// A year and more: a packet that claims to be later is taken for the last one of that time, so that no sum overflows.
+const SPAN_NS_MAX: u64 = 1 << 55;
 /// A packet that is older than the one before by this much was not reordered: the clock was set.
 const CLOCK_STEP_NS: u64 = 100_000_000;
 /// Ended connections are remembered for this long: late segments of theirs are no new connections.
@@ -65,6 +67,8 @@ pub struct Capture {
     next_number: u32,
     base_ns: Option<u64>,
     last_at_ns: u64,
+    /// By how much the capture's clock was set back.
+    set_back_ns: u64,
     facts: CaptureFacts,
     totals: ConnectionPath,
     counted: u64,
@@ -119,6 +123,7 @@ impl Capture {
             next_number: TRACE_STREAM + 1,
             base_ns: None,
             last_at_ns: 0,
+            set_back_ns: 0,
             facts: CaptureFacts { resolution_ns: 1_000_000_000, ..CaptureFacts::default() },
             totals: ConnectionPath::default(),
             counted: 0,
@@ -145,7 +150,7 @@ impl Capture {
     /// Takes a packet; `out` gets blocks of records by their stream. Returns what its segment is, if it has one that is
     /// looked at.
     pub fn packet(&mut self, packet: &Packet<'_>, out: &mut impl FnMut(u32, &[u8])) -> Option<Marks> {
-        self.clock(packet);
+        let at_ns = self.clock(packet);
         let Some(ip) = ip_packet(packet.link, packet.data) else {
             match packet.link.is_known() {
                 true => self.facts.other_packets += 1,
@@ -157,7 +162,7 @@ impl Capture {
         let mut fragments = std::mem::take(&mut self.fragments);
         let wire_bytes = packet.length.saturating_sub(before);
         let mut marks = None;
-        match Segment::of_ip_packet(ip, wire_bytes, packet.at_ns, &mut fragments) {
+        match Segment::of_ip_packet(ip, wire_bytes, at_ns, &mut fragments) {
             Ok(segment) => {
                 self.facts.cut_packets += u64::from((segment.data.len() as u64) < u64::from(segment.length));
                 marks = self.segment(&segment, out);
@@ -195,20 +200,29 @@ impl Capture {
         }
     }
 
-    fn clock(&mut self, packet: &Packet<'_>) {
+    /// When a packet was captured. Where the clock was set back, time goes on from the packet before.
+    fn clock(&mut self, packet: &Packet<'_>) -> u64 {
         self.facts.packets += 1;
         self.facts.bytes += packet.data.len() as u64;
         self.base_ns.get_or_insert(packet.at_ns);
-        let back = self.last_at_ns.saturating_sub(packet.at_ns);
-        if back >= CLOCK_STEP_NS {
-            self.facts.clock_steps += 1;
-            self.facts.clock_step_max_ns = self.facts.clock_step_max_ns.max(back);
-            self.last_at_ns = packet.at_ns;
-        }
-        self.last_at_ns = self.last_at_ns.max(packet.at_ns);
         while self.facts.resolution_ns > 1 && packet.at_ns % self.facts.resolution_ns != 0 {
             self.facts.resolution_ns /= 10;
         }
+        if packet.at_ns >= self.last_at_ns {
+            // It has been set right, or this packet's clock is another one.
+            self.set_back_ns = 0;
+        }
+        let end_ns = self.base_ns.unwrap_or_default().saturating_add(SPAN_NS_MAX);
+        let at_ns = packet.at_ns.saturating_add(self.set_back_ns).min(end_ns);
+        let back = self.last_at_ns.saturating_sub(at_ns);
+        if back < CLOCK_STEP_NS {
+            self.last_at_ns = self.last_at_ns.max(at_ns);
+            return at_ns;
+        }
+        self.facts.clock_steps += 1;
+        self.facts.clock_step_max_ns = self.facts.clock_step_max_ns.max(back);
+        self.set_back_ns = self.set_back_ns.saturating_add(back);
+        self.last_at_ns
     }
 
     fn segment(&mut self, segment: &Segment<'_>, out: &mut impl FnMut(u32, &[u8])) -> Option<Marks> {
@@ -293,6 +307,7 @@ impl Capture {
         if let Some(block) = connection.close(is_closed).filter(|block| !block.is_empty()) {
             out(connection.number, &block);
         }
+        connection.path.end_turn();
         let path = std::mem::take(&mut connection.path.facts);
         if path.turns == 0 && path.syns == 0 {
             return;

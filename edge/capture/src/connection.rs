@@ -138,7 +138,7 @@ impl Connection {
         }
         let mut taken = Taken { marks: noted.marks, ..Taken::default() };
         if way == Way::Down {
-            taken.rtt_ns = noted.rtt_ns.map(|leg| leg + self.path.client_leg_ns());
+            taken.rtt_ns = noted.rtt_ns.map(|leg| leg.saturating_add(self.path.client_leg_ns()));
         }
         if matches!(self.dialogue, Dialogue::Over) {
             return taken;
@@ -210,7 +210,7 @@ impl Connection {
         let half = self.path.client_leg_ns() / 2;
         let at = at_ns.saturating_sub(base_ns);
         let sent = Moment(at.saturating_sub(half)).max(self.last);
-        let received = Moment(at + half).max(self.last);
+        let received = Moment(at.saturating_add(half)).max(self.last);
         self.last = sent;
         (sent, received)
     }
@@ -258,6 +258,8 @@ impl Connection {
     /// Ends its books; `is_closed` where the connection has ended, and not the capture. Returns the last records.
     pub(crate) fn close(&mut self, is_closed: bool) -> Option<Vec<u8>> {
         self.tell_rtt();
+        self.up.close();
+        self.down.close();
         let now = self.last;
         match std::mem::replace(&mut self.dialogue, Dialogue::Over) {
             Dialogue::Postgres(mut postgres) => {

@@ -55,6 +55,15 @@ struct Turn {
     reply_ends_ns: Option<u64>,
 }
 
+impl Turn {
+    /// The last byte of a reply was its end.
+    fn book_reply(&self, facts: &mut ConnectionPath) {
+        if let (Some(request_ns), Some(reply_ns)) = (self.request_ends_ns, self.reply_ends_ns) {
+            facts.last_byte.add(reply_ns.saturating_sub(request_ns));
+        }
+    }
+}
+
 impl Path {
     /// Takes a segment.
     pub(crate) fn see(&mut self, way: Way, segment: &Segment<'_>, noted: &Noted) {
@@ -119,7 +128,7 @@ impl Path {
         direction.zero_windows += u64::from(marks.zero_window);
         direction.windows_full += u64::from(marks.window_full);
         if let Some(first_ns) = noted.first_sent_ns.filter(|_| !marks.spurious_retransmission) {
-            direction.retransmission_wait_ns += segment.at_ns.saturating_sub(first_ns);
+            add_ns(&mut direction.retransmission_wait_ns, segment.at_ns.saturating_sub(first_ns));
         }
     }
 
@@ -142,7 +151,8 @@ impl Path {
             (None, 0) => sender.closed_at_ns = Some(segment.at_ns),
             (Some(since_ns), window) if window > 0 => {
                 sender.closed_at_ns = None;
-                self.direction(way).zero_window_ns += segment.at_ns.saturating_sub(since_ns);
+                let closed_ns = segment.at_ns.saturating_sub(since_ns);
+                add_ns(&mut self.direction(way).zero_window_ns, closed_ns);
             }
             _ => {}
         }
@@ -153,9 +163,7 @@ impl Path {
         match way {
             Way::Up => {
                 if turn.is_reply || turn.request_ends_ns.is_none() {
-                    if let (Some(request_ns), Some(reply_ns)) = (turn.request_ends_ns, turn.reply_ends_ns) {
-                        facts.last_byte.add(reply_ns.saturating_sub(request_ns));
-                    }
+                    turn.book_reply(facts);
                     if let Some(reply) = turn.reply_ends_ns.take() {
                         facts.next_request.add(segment.at_ns.saturating_sub(reply));
                     }
@@ -176,6 +184,12 @@ impl Path {
         }
     }
 
+    /// The reply at hand is the last one.
+    pub(crate) fn end_turn(&mut self) {
+        self.turn.book_reply(&mut self.facts);
+        self.turn = Turn::default();
+    }
+
     fn data(&mut self, way: Way, segment: &Segment<'_>) {
         let rtt_ns = self.rtt_min_ns();
         let leg_ns = match way {
@@ -191,10 +205,10 @@ impl Path {
         let longest = self.segment_bytes();
         if let Some((acknowledged_at_ns, held_ns)) = held.filter(|_| segment.length < longest) {
             // The sender's own system goes on at once; its segment passes here the way to it and back later.
-            if segment.at_ns.saturating_sub(acknowledged_at_ns) <= RELEASE_NS + leg_ns {
+            if segment.at_ns.saturating_sub(acknowledged_at_ns) <= leg_ns.saturating_add(RELEASE_NS) {
                 let direction = self.direction(way);
                 direction.delayed_ack_pairs += 1;
-                direction.delayed_ack_ns += held_ns;
+                add_ns(&mut direction.delayed_ack_ns, held_ns);
             }
         }
         let sender = self.sender(way);
@@ -203,7 +217,9 @@ impl Path {
         sender.begins_anew |= idle;
         let is_round = sender.begins_anew
             && !idle
-            && rtt_ns.is_some_and(|rtt_ns| rtt_ns >= 1_000_000 && pause >= rtt_ns / 2 && pause < 3 * rtt_ns)
+            && rtt_ns.is_some_and(|rtt_ns| {
+                rtt_ns >= 1_000_000 && pause >= rtt_ns / 2 && pause < rtt_ns.saturating_mul(3)
+            })
             && since_ack <= REACTION_NS;
         sender.last_data_ns = segment.at_ns;
         let end = segment.sequence.wrapping_add(segment.length);
@@ -211,7 +227,7 @@ impl Path {
         if is_round {
             let direction = self.direction(way);
             direction.slow_start_rounds += 1;
-            direction.slow_start_ns += pause;
+            add_ns(&mut direction.slow_start_ns, pause);
         }
     }
 
@@ -241,7 +257,7 @@ impl Path {
     /// The smallest round-trip time of the whole path that was seen.
     pub(crate) fn rtt_min_ns(&self) -> Option<u64> {
         let legs = self.facts.client_leg_min_ns.zip(self.facts.server_leg_min_ns);
-        legs.map(|(client, server)| client + server)
+        legs.map(|(client, server)| client.saturating_add(server))
     }
 
     fn sender(&mut self, way: Way) -> &mut Sender {
@@ -261,4 +277,9 @@ impl Path {
 
 fn note_min(least: &mut Option<u64>, value: u64) {
     *least = Some(least.map_or(value, |least| least.min(value)));
+}
+
+/// Times of a file may be anything.
+fn add_ns(sum: &mut u64, value: u64) {
+    *sum = sum.saturating_add(value);
 }

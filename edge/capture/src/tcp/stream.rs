@@ -41,6 +41,7 @@ pub(crate) struct Stream {
     /// Sorted by place; none of it overlaps `next`.
     waiting: Vec<Piece>,
     waiting_bytes: usize,
+    has_bytes: bool,
     is_finished: bool,
 }
 
@@ -52,9 +53,16 @@ struct Piece {
 }
 
 impl Stream {
-    /// The first byte will have this number.
+    /// The first byte will have this number. Once there were bytes, that is said too late.
     pub(crate) fn begin(&mut self, sequence: u32) {
-        self.next = Some(BASE + u64::from(sequence));
+        if !self.has_bytes {
+            self.next = Some(BASE + u64::from(sequence));
+        }
+    }
+
+    /// Nothing more is wanted: gives back what waits.
+    pub(crate) fn close(&mut self) {
+        (self.waiting, self.waiting_bytes) = (Vec::new(), 0);
     }
 
     /// No byte follows those of the segment that ends it.
@@ -81,6 +89,7 @@ impl Stream {
         deliver: &mut impl FnMut(Chunk<'_>),
     ) {
         let next = *self.next.get_or_insert(BASE + u64::from(sequence));
+        self.has_bytes = true;
         let start = place(next, sequence);
         let end = start + u64::from(length);
         if end <= next {

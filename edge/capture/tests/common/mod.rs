@@ -2,7 +2,9 @@
 
 #![allow(dead_code, missing_docs, unreachable_pub)]
 
+pub mod mysql;
 pub mod tcpdump;
+pub mod tls13;
 
 use onetrip_capture::{Capture, CaptureConfig, CaptureFile};
 use onetrip_ledger::network::NetworkSummary;
@@ -315,8 +317,17 @@ pub fn pcapng(frames: &[Frame], dress: Dress) -> Vec<u8> {
 
 /// What a file comes to, and why it could not be read to its end, if it could not. `piece` is how many bytes come at once.
 pub fn read(file: &[u8], piece: usize) -> (Summary, NetworkSummary, Option<String>) {
+    read_with(CaptureConfig::default(), file, piece)
+}
+
+/// The same with other settings.
+pub fn read_with(
+    config: CaptureConfig,
+    file: &[u8],
+    piece: usize,
+) -> (Summary, NetworkSummary, Option<String>) {
     let mut reader = CaptureFile::new();
-    let mut capture = Capture::new(CaptureConfig::default());
+    let mut capture = Capture::new(config);
     let mut analyzer = Analyzer::new();
     let problem;
     let mut rest = file;
@@ -350,7 +361,12 @@ pub fn read(file: &[u8], piece: usize) -> (Summary, NetworkSummary, Option<Strin
 
 /// The same of frames in a plain file.
 pub fn analyze(frames: &[Frame]) -> (Summary, NetworkSummary) {
-    let (summary, network, problem) = read(&pcap(frames, Dress::Ethernet, false), 1 << 20);
+    analyze_with(CaptureConfig::default(), frames)
+}
+
+/// The same with other settings.
+pub fn analyze_with(config: CaptureConfig, frames: &[Frame]) -> (Summary, NetworkSummary) {
+    let (summary, network, problem) = read_with(config, &pcap(frames, Dress::Ethernet, false), 1 << 20);
     assert_eq!(problem, None);
     (summary, network)
 }
