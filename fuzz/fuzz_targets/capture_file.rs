@@ -1,5 +1,5 @@
 //! Capture files of any content, read in pieces of any size: packets or an error with its place, never a panic; the same
-//! packets however they are cut; compressed or not.
+//! packets however they are cut. Files that are compressed are not looked at here.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

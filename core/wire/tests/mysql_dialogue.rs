@@ -218,6 +218,51 @@ fn attributes_stand_before_the_text_not_verified_on_8() {
 }
 
 #[test]
+fn what_a_login_that_was_not_seen_has_settled_shows_as_it_is_used() {
+    const OK_END: &[u8] = b"\xfe\0\0\x02\0\0\0";
+    let extended = |more: &[u8]| [&COLUMN[..10], &[more.len() as u8], more, &COLUMN[10..]].concat();
+    let columns = [COLUMN.to_vec(), extended(b""), extended(b"\0\x04uuid"), extended(b"\0\x0alinestring")];
+    for ends_by_ok in [false, true] {
+        for column in &columns {
+            let mut talk = Talk { dialogue: Dialogue::supposed(Settings::default()), told: Vec::new() };
+            for is_cached in [false, true] {
+                let mut number = 1;
+                let mut say = |talk: &mut Talk, payload: &[u8]| {
+                    talk.payload(Server, number, payload);
+                    number += 1;
+                };
+                talk.payload(Client, 0, b"\x03\0\x01SELECT 1");
+                say(&mut talk, if is_cached { b"\x01\x00" } else { b"\x01" });
+                if !is_cached {
+                    say(&mut talk, column);
+                }
+                if !ends_by_ok {
+                    say(&mut talk, END);
+                }
+                say(&mut talk, b"\x011");
+                say(&mut talk, if ends_by_ok { OK_END } else { END });
+                let case = format!("{ends_by_ok} {column:?} {is_cached}");
+                assert_eq!(talk.told(), ["command 3", "row 2", "Rows 1 rows"], "{case}");
+            }
+            let capabilities = talk.dialogue.capabilities();
+            assert_eq!(capabilities.has(Capabilities::DEPRECATE_EOF), ends_by_ok);
+            assert!(capabilities.has(Capabilities::QUERY_ATTRIBUTES));
+            let is_extended = capabilities.has(Capabilities::MARIADB_EXTENDED_METADATA);
+            assert_eq!(is_extended, column.as_slice() != COLUMN, "{column:?}");
+        }
+    }
+}
+
+#[test]
+fn a_compressed_connection_is_joined_between_its_packets() {
+    let mut talk = Talk::joined(PLAIN | Capabilities::COMPRESS.0);
+    let mut bytes = Vec::new();
+    pack(&mut bytes, Compression::Zlib, 1, 0, b"\x01\0\0\0\x0e");
+    talk.bytes(Client, &bytes);
+    assert_eq!(talk.told(), ["command 14"]);
+}
+
+#[test]
 fn progress_goes_on_and_an_unasked_error_answers_nothing() {
     let progress = b"\xff\xff\xff\x01\x02\x03\x10\x27\0\x04copy";
     let mut talk = Talk::joined(PLAIN);

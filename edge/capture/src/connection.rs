@@ -5,12 +5,12 @@ use std::sync::Arc;
 use onetrip_ledger::{Moment, StreamEncoder, UnitKind};
 use onetrip_session::{MysqlConfig, SessionConfig};
 
-use crate::mysql::{Mysql, is_greeting};
+use crate::mysql::{Mysql, is_greeting, tls_request};
 use crate::ports::service_name;
 use crate::postgres::{Postgres, is_startup};
 use crate::segment::{Endpoint, Segment};
 use crate::tcp::{Chunk, Marks, Path, Stream, Watcher, Way, is_after};
-use crate::tls::{KeyLog, Tls};
+use crate::tls::{KeyLog, Tls, are_records};
 use crate::turns::Turns;
 
 /// What a session is called whose bytes are encrypted.
@@ -320,7 +320,7 @@ struct Talk<'a, 'b> {
 impl Talk<'_, '_> {
     fn client(&mut self, now: Moment, chunk: Chunk<'_>, server_next: u32) {
         if matches!(self.dialogue, Dialogue::Silent) {
-            self.begin(now, Some(chunk));
+            self.begin(now, Way::Up, chunk);
         }
         match self.dialogue {
             Dialogue::Postgres(postgres) => {
@@ -383,8 +383,10 @@ impl Talk<'_, '_> {
                 (Opaque::new(POSTGRES_OVER_TLS.into(), stream), hello, turns)
             }
             Dialogue::Mysql(mysql) => {
+                let is_opened = mysql.is_joined();
                 let (stream, hello, turns) = mysql.into_sealed();
-                (Opaque::new(MYSQL_OVER_TLS.into(), stream), hello, turns)
+                let opaque = Opaque { is_opened, ..Opaque::new(MYSQL_OVER_TLS.into(), stream) };
+                (opaque, hello, turns)
             }
             other => {
                 *self.dialogue = other;
@@ -402,7 +404,7 @@ impl Talk<'_, '_> {
     /// Finds out what is spoken, by what the server says first.
     fn begin_with_server(&mut self, now: Moment, first: Chunk<'_>) {
         if !self.is_whole {
-            return self.begin(now, None);
+            return self.begin(now, Way::Down, first);
         }
         if first.known().is_some_and(|bytes| is_greeting(bytes, self.setting.is_mysql_port)) {
             let (config, keys) = (self.setting.mysql.clone(), self.setting.keys.cloned());
@@ -410,13 +412,16 @@ impl Talk<'_, '_> {
         }
     }
 
-    /// Finds out what is spoken, by the client's first bytes if these are seen.
-    fn begin(&mut self, now: Moment, first: Option<Chunk<'_>>) {
+    /// Finds out what is spoken, by the first bytes if these are seen.
+    fn begin(&mut self, now: Moment, way: Way, first: Chunk<'_>) {
         let config = || self.setting.config.clone();
-        let begins_session = matches!(first, Some(Chunk::Known(bytes)) if is_startup(bytes));
-        let is_tls = matches!(first, Some(Chunk::Known([0x16, 3, ..])));
+        let first = first.known().unwrap_or_default();
+        let begins_session = way == Way::Up && is_startup(first);
+        let begins_tls = way == Way::Up && first.starts_with(&[0x16, 3]);
+        let asks_tls = way == Way::Up && self.setting.is_mysql_port && tls_request(first).is_some();
+        let is_tls = begins_tls || asks_tls || are_records(first);
         *self.dialogue =
-            if let Some(keys) = self.setting.keys.filter(|_| is_tls && self.setting.is_postgres_port) {
+            if let Some(keys) = self.setting.keys.filter(|_| begins_tls && self.setting.is_postgres_port) {
                 let mut postgres = Postgres::new(config());
                 postgres.tls = Some(Box::new(Tls::new(Arc::clone(keys))));
                 Dialogue::Postgres(Box::new(postgres))
@@ -428,7 +433,12 @@ impl Talk<'_, '_> {
                 Dialogue::Mysql(Box::new(Mysql::joined(self.setting.mysql.clone(), now)))
             } else {
                 let service = service_name(self.server.port);
-                let label = if is_tls { format!("{service} over TLS") } else { service };
+                let label = match is_tls {
+                    true if self.setting.is_postgres_port => POSTGRES_OVER_TLS.into(),
+                    true if self.setting.is_mysql_port => MYSQL_OVER_TLS.into(),
+                    true => format!("{service} over TLS"),
+                    false => service,
+                };
                 Dialogue::Opaque(Box::new(Opaque::new(label, StreamEncoder::default())))
             };
     }
@@ -441,10 +451,10 @@ impl Opaque {
     }
 
     fn client(&mut self, now: Moment, chunk: Chunk<'_>, has_read: bool) {
-        self.scope = 1;
-        if !self.is_opened {
-            self.is_opened = true;
+        if !std::mem::replace(&mut self.is_opened, true) {
             self.stream.opened(now, []);
+        }
+        if std::mem::replace(&mut self.scope, 1) == 0 {
             self.stream.scope(1, self.label.as_bytes());
         }
         let (bytes, first) = match chunk {

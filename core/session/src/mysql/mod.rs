@@ -35,7 +35,6 @@ use onetrip_wire::mysql::{ErrPacket, HEADER_BYTES, Handshake, PacketHeader, pack
 
 use crate::contract::{INSPECT_BYTES_MAX, Verdict};
 use books::Books;
-use observed::Supposed;
 
 pub use books::Unseen;
 pub use config::MysqlConfig;
@@ -64,19 +63,12 @@ pub struct MysqlSession {
     books: Books,
     /// What the client is told in the server's place.
     to_client: Vec<u8>,
-    /// Of a conversation that was joined: which of the suppositions about its login holds.
-    supposed: Option<Supposed>,
 }
 
 impl MysqlSession {
     /// A session whose client has just connected.
     pub fn new(config: MysqlConfig) -> Self {
-        Self {
-            dialogue: Dialogue::new(SETTINGS),
-            books: Books::new(config),
-            to_client: Vec::new(),
-            supposed: None,
-        }
+        Self { dialogue: Dialogue::new(SETTINGS), books: Books::new(config), to_client: Vec::new() }
     }
 
     /// The server was reached, `now`: it has to greet.

@@ -4,30 +4,20 @@
 //! counted: nothing else is known, and nothing is guessed.
 
 use onetrip_ledger::Moment;
-use onetrip_wire::mysql::dialogue::{Dialogue, Settings, Side};
-use onetrip_wire::mysql::{Capabilities, HEADER_BYTES, command};
+use onetrip_wire::mysql::dialogue::{Command, Dialogue, Event, Settings, Side};
+use onetrip_wire::mysql::{Capabilities, HEADER_BYTES, PacketHeader, command, server};
 
 use super::{MysqlConfig, MysqlSession, SETTINGS};
 
-/// What may hold for a connection whose login was not seen. The first one shows at the first rows that it is wrong, before
-/// anything is booked of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Supposed(Capabilities);
-
-impl Supposed {
-    /// What every client asks for that is not older than MySQL 5.0, and every server has.
-    const FIRST: Self = Self(Capabilities(
-        Capabilities::PROTOCOL_41.0
-            | Capabilities::TRANSACTIONS.0
-            | Capabilities::MULTI_RESULTS.0
-            | Capabilities::PS_MULTI_RESULTS.0,
-    ));
-
-    /// The other way to end definitions and rows.
-    fn other(self) -> Self {
-        Self(Capabilities(self.0.0 ^ Capabilities::DEPRECATE_EOF.0))
-    }
-}
+/// The last command but those of MariaDB.
+const COMMAND_MAX: u8 = command::SUBSCRIBE_GROUP_REPLICATION_STREAM;
+/// Commands within the server only.
+const NEVER_SENT: [u8; 5] =
+    [command::SLEEP, command::CONNECT, command::TIME, command::DELAYED_INSERT, command::CONNECT_OUT];
+/// The first character that a text may begin with.
+const FIRST_OF_TEXT: u8 = b'\t';
+/// The number of the packet that answers a command of one packet.
+const ANSWER: u8 = 1;
 
 impl MysqlSession {
     /// A session that is watched from its middle on: what it has prepared and set is unknown. It has to
@@ -35,7 +25,6 @@ impl MysqlSession {
     pub fn joined(config: MysqlConfig, now: Moment) -> Self {
         let mut session = Self::new(config);
         session.books.enter_unseen(now);
-        session.suppose(Supposed::FIRST);
         session
     }
 
@@ -45,11 +34,6 @@ impl MysqlSession {
         session.dialogue = Dialogue::new(Settings { is_decrypted: true, ..SETTINGS });
         session.books.is_decrypted = true;
         session
-    }
-
-    fn suppose(&mut self, supposed: Supposed) {
-        self.dialogue = Dialogue::joined(SETTINGS, supposed.0);
-        self.supposed = Some(supposed);
     }
 
     /// The client had not received the last reply when it sent what is seen next: that shares the trip.
@@ -96,26 +80,60 @@ impl MysqlSession {
         self.books.settle_unseen(now);
     }
 
-    /// Goes on: nothing is unanswered, and the next byte of each side begins a packet; `next` are the client's. What is
-    /// prepared is known as before if `knows_statements`.
-    pub fn resume(&mut self, knows_statements: bool, next: &[u8]) {
-        let supposed = match self.supposed {
-            None => (self.dialogue.capabilities() == Capabilities::default()).then_some(Supposed::FIRST),
-            Some(supposed) if self.dialogue.lost().is_some() => Some(supposed.other()),
-            Some(supposed) => Some(supposed),
+    /// As [`Self::miss`], where it is not known to the byte what is missing: no packet's end is known after it.
+    pub fn lose(&mut self, now: Moment, side: Side, bytes: u64) {
+        self.books.miss(now, side, bytes);
+    }
+
+    /// Whether the client's bytes since it had received all replies are one or more whole commands, and what the server said
+    /// then, if that was seen, begins an answer: only there may a session that is lost [resume](Self::resume).
+    pub fn can_resume(&self, turn: &[u8], answer: Option<&[u8]>) -> bool {
+        let mut trial = match self.dialogue.capabilities() {
+            unknown if unknown == Capabilities::default() => Dialogue::supposed(SETTINGS),
+            known => Dialogue::joined(SETTINGS, known),
         };
-        if let Some(Supposed(capabilities)) = supposed {
-            let attributes =
-                if has_attributes(next) { Capabilities::QUERY_ATTRIBUTES } else { Capabilities(0) };
-            self.suppose(Supposed(capabilities | attributes));
+        let mut are_commands = true;
+        trial.take(Side::Client, turn, |event| {
+            if let Event::Command(command) = event {
+                are_commands &= is_sent(&command);
+            }
+        });
+        let answers = |answer: &[u8]| {
+            let header = PacketHeader::peek(answer);
+            let is_numbered = header.is_none_or(|header| header.sequence == ANSWER);
+            self.is_compressed() || is_numbered || answer.get(HEADER_BYTES) == Some(&server::ERR)
+        };
+        are_commands && trial.lost().is_none() && !trial.is_inside(Side::Client) && answer.is_none_or(answers)
+    }
+
+    /// Goes on: nothing is unanswered, and the next byte of each side begins a packet. What is prepared is known as before
+    /// if `knows_statements`.
+    pub fn resume(&mut self, knows_statements: bool) {
+        if self.dialogue.capabilities() == Capabilities::default() {
+            self.dialogue = Dialogue::supposed(SETTINGS);
         }
-        let knows_statements = knows_statements && supposed.is_none();
         self.dialogue.resume(knows_statements);
         self.books.resume(knows_statements);
     }
 }
 
-/// Whether a statement says how many attributes it has: none, in one set. No text begins so.
-fn has_attributes(bytes: &[u8]) -> bool {
-    bytes.get(HEADER_BYTES..HEADER_BYTES + 3) == Some(&[command::QUERY, 0, 1])
+/// Whether a command may be one that a client sent.
+fn is_sent(command: &Command<'_>) -> bool {
+    let rest = command.payload.get(1..).unwrap_or_default();
+    match command.code {
+        // Texts begin with no control character, attributes with how many they are in one set.
+        command::QUERY => match rest {
+            [count, 1, ..] if *count < FIRST_OF_TEXT => true,
+            [first, ..] => *first >= FIRST_OF_TEXT,
+            [] => true,
+        },
+        command::QUIT | command::PING | command::STATISTICS | command::RESET_CONNECTION => rest.is_empty(),
+        command::STMT_EXECUTE
+        | command::STMT_FETCH
+        | command::STMT_CLOSE
+        | command::STMT_RESET
+        | command::STMT_SEND_LONG_DATA
+        | command::STMT_BULK_EXECUTE => command.statement.is_some(),
+        code => code <= COMMAND_MAX && !NEVER_SENT.contains(&code),
+    }
 }

@@ -111,6 +111,12 @@ impl Unpacker {
         Ok(Some(&self.piece))
     }
 
+    /// Gives back what the last piece took.
+    pub fn rest(&mut self) {
+        self.piece.clear();
+        self.piece.shrink_to(IDLE_BYTES_MAX);
+    }
+
     fn take(&mut self, input: &mut &[u8], len: usize) {
         let missing = len.saturating_sub(self.packet.len()).min(input.len());
         let (piece, rest) = input.split_at(missing);

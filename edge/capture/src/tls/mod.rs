@@ -447,6 +447,18 @@ fn record_bytes(header: [u8; HEADER_BYTES]) -> Option<usize> {
     (is_record && length <= RECORD_BYTES_MAX).then_some(length)
 }
 
+/// Whether bytes are records of TLS, the last of which may be cut.
+pub(crate) fn are_records(mut bytes: &[u8]) -> bool {
+    let mut are_records = false;
+    while let Some(header) = bytes.first_chunk::<HEADER_BYTES>() {
+        let length = record_bytes(*header).filter(|_| (1..=4).contains(&header[2]));
+        let Some(length) = length else { return false };
+        are_records = true;
+        bytes = bytes.get(length..).unwrap_or_default();
+    }
+    are_records && bytes.first().is_none_or(|kind| (CHANGE_CIPHER_SPEC..=DATA).contains(kind))
+}
+
 /// What matters of a ServerHello.
 struct ServerHello {
     version: u16,

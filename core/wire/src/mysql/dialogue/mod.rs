@@ -80,10 +80,20 @@ impl Dialogue {
     }
 
     /// A connection that is past its login, at a moment when nothing is awaited and neither side is within a packet.
-    /// `capabilities` are those that both sides set; compressed streams cannot be joined.
+    /// `capabilities` are those that both sides set.
     pub fn joined(settings: Settings, capabilities: Capabilities) -> Self {
         let mut dialogue = Self::new(settings);
         dialogue.talk.join(capabilities);
+        dialogue.resume(false);
+        dialogue
+    }
+
+    /// The same where the login is not known: what both sides set shows as they use it, but for compression, which they have
+    /// not.
+    pub fn supposed(settings: Settings) -> Self {
+        let mut dialogue = Self::new(settings);
+        dialogue.talk.suppose();
+        dialogue.resume(false);
         dialogue
     }
 
@@ -130,7 +140,12 @@ impl Dialogue {
                 self.talk.lose(Lost { side, offset, reason }, &mut on);
             }
         }
-        self.stream(side).offset += bytes.len() as u64;
+        let stream = self.stream(side);
+        stream.offset += bytes.len() as u64;
+        #[cfg(feature = "compression")]
+        if let Some(unpacker) = &mut stream.unpacker {
+            unpacker.rest();
+        }
     }
 
     /// Bytes of one side are not known. Returns how many of them are outside the packet at hand: with any, the dialogue has to
@@ -164,7 +179,7 @@ impl Dialogue {
         for stream in [&mut self.client, &mut self.server] {
             stream.payloads = Payloads::default();
             #[cfg(feature = "compression")]
-            if stream.unpacker.is_some() {
+            {
                 stream.unpacker = self.talk.compression().map(Unpacker::new);
             }
         }

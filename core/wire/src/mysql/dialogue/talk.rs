@@ -19,6 +19,17 @@ use crate::mysql::{
 const END_BYTES_MAX: u64 = PAYLOAD_MAX as u64;
 /// An EOF packet, to the byte.
 const EOF_BYTES: usize = 5;
+/// Sets of attributes.
+const SETS: u8 = 1;
+/// The first character that a text may begin with.
+const FIRST_OF_TEXT: u8 = b'\t';
+/// What every client asks for that is not older than MySQL 5.0, and every server has.
+const SUPPOSED: Capabilities = Capabilities(
+    Capabilities::PROTOCOL_41.0
+        | Capabilities::TRANSACTIONS.0
+        | Capabilities::MULTI_RESULTS.0
+        | Capabilities::PS_MULTI_RESULTS.0,
+);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
@@ -54,6 +65,12 @@ pub(super) struct Talk {
     login_sequence: u8,
     is_numbered: bool,
     is_logged_in: bool,
+    /// The login was not seen: what both sides set shows as it is used.
+    is_supposed: bool,
+    /// So it is with what ends definitions and rows: an EOF packet, or an OK packet, and then only the rows.
+    is_end_open: bool,
+    /// A reply has ended with definitions, unless an EOF packet of this number follows.
+    end_may_follow: Option<u8>,
     awaited: VecDeque<Awaited>,
     statements: HashMap<u32, Prepared>,
     /// The unit that prepared a statement last, and the statement once its number is known.
@@ -89,6 +106,9 @@ impl Talk {
             login_sequence: 0,
             is_numbered: true,
             is_logged_in: false,
+            is_supposed: false,
+            is_end_open: false,
+            end_may_follow: None,
             awaited: VecDeque::new(),
             statements: HashMap::new(),
             last_prepare: None,
@@ -99,14 +119,23 @@ impl Talk {
     }
 
     pub(super) fn join(&mut self, capabilities: Capabilities) {
-        self.phase = Phase::Commands;
         self.capabilities = capabilities;
+    }
+
+    pub(super) fn suppose(&mut self) {
+        self.capabilities = SUPPOSED;
+        (self.is_supposed, self.is_end_open) = (true, true);
     }
 
     pub(super) fn resume(&mut self, knows_statements: bool) {
         self.phase = Phase::Commands;
+        self.is_logged_in = true;
+        #[cfg(feature = "compression")]
+        {
+            self.is_numbered = self.compression().is_none();
+        }
         self.awaited.clear();
-        self.lost = None;
+        (self.lost, self.end_may_follow) = (None, None);
         if !knows_statements {
             self.forget_statements();
         }
@@ -190,6 +219,7 @@ impl Talk {
             (Side::Client, Phase::Commands) => self.client(payload, on),
             (Side::Server, Phase::Greeting) => self.greeting(payload, on),
             (Side::Server, Phase::Response) => self.unasked(payload, on),
+            (Side::Server, Phase::Commands) if self.ends_definitions(payload) => Ok(()),
             (Side::Server, Phase::Commands) if self.awaited.is_empty() => self.unasked(payload, on),
             (Side::Server, Phase::Commands) => self.answer(payload, on),
         }
@@ -273,6 +303,9 @@ impl Talk {
             return Err(OutOfSequence { expected: 0, found: payload.sequence_first }.into());
         }
         let code = *payload.head.first().ok_or(WireError::Truncated)?;
+        if self.is_supposed && has_attributes(payload.head) {
+            self.capabilities = self.capabilities | Capabilities::QUERY_ATTRIBUTES;
+        }
         let expect = answer_to(code, payload.head);
         if self.awaited.len() >= self.settings.awaited_max && expect.is_some() {
             return Err(LostReason::TooManyAwaited(self.settings.awaited_max));
@@ -405,7 +438,7 @@ impl Talk {
             Expect::Result(form) => self.result(awaited, form, payload, on),
             Expect::File { .. } => Err(unexpected(awaited, payload)),
             Expect::Definitions { form, left } => {
-                on(Event::Column(ColumnDefinition::decode(whole(payload)?, self.capabilities)?));
+                on(Event::Column(self.column(whole(payload)?)?));
                 Ok(Next::Goes(self.behind_definition(form, left - 1)))
             }
             Expect::DefinitionsEnd(form) => self.definitions_end(awaited, form, payload, on),
@@ -495,7 +528,7 @@ impl Talk {
             awaited.reply.status = Some(self.end(body, awaited, on)?);
             return Ok(Next::Ends);
         }
-        on(Event::Column(ColumnDefinition::decode(body, self.capabilities)?));
+        on(Event::Column(self.column(body)?));
         Ok(Next::Goes(Expect::FieldList))
     }
 
@@ -521,7 +554,7 @@ impl Talk {
             }
             Some(&server::EOF) | None => Err(unexpected(awaited, payload)),
             Some(_) => {
-                let columns = ColumnCount::decode(body, self.capabilities)?;
+                let columns = self.column_count(body)?;
                 awaited.reply.kind = ReplyKind::Rows;
                 on(Event::Columns(columns.count));
                 Ok(Next::Goes(self.behind_definition(form, columns.definitions())))
@@ -546,6 +579,9 @@ impl Talk {
         payload: Payload<'_>,
         on: &mut dyn FnMut(Event<'_>),
     ) -> Result<Next, LostReason> {
+        if self.is_end_open && !self.shows_end(payload) {
+            return self.row(awaited, form, payload, on);
+        }
         let EofPacket { warnings, status } = EofPacket::decode(whole(payload)?)?;
         if !(form.may_be_cursor && status.has(Status::CURSOR_EXISTS)) {
             return Ok(Next::Goes(Expect::Rows(form)));
@@ -611,22 +647,81 @@ impl Talk {
         payload: Payload<'_>,
         on: &mut dyn FnMut(Event<'_>),
     ) -> Result<Next, LostReason> {
-        if is_end_due {
+        if is_end_due && (!self.is_end_open || self.shows_end(payload)) {
             return match is_end(payload) {
                 true => Ok(prepared_next(parameters, columns, false)),
                 false => Err(unexpected(awaited, payload)),
             };
         }
-        on(Event::Column(ColumnDefinition::decode(whole(payload)?, self.capabilities)?));
+        on(Event::Column(self.column(whole(payload)?)?));
         let left = if parameters > 0 { &mut parameters } else { &mut columns };
         *left -= 1;
         let is_end_due = *left == 0 && !self.capabilities.has(Capabilities::DEPRECATE_EOF);
+        if is_end_due && self.is_end_open && (parameters, columns) == (0, 0) {
+            self.end_may_follow = Some(awaited.sequence);
+            return Ok(Next::Ends);
+        }
         Ok(prepared_next(parameters, columns, is_end_due))
     }
 
     fn forget_statements(&mut self) {
         self.statements.clear();
         self.last_prepare = None;
+    }
+}
+
+/// What a login that was not seen has settled, by what both sides say.
+impl Talk {
+    /// Whether the payload where definitions end is an EOF packet; so, or not, it is with all results.
+    fn shows_end(&mut self, payload: Payload<'_>) -> bool {
+        let is_eof = payload.head.first() == Some(&server::EOF) && payload.len == EOF_BYTES as u64;
+        self.is_end_open = false;
+        if !is_eof {
+            self.capabilities = self.capabilities | Capabilities::DEPRECATE_EOF;
+        }
+        is_eof
+    }
+
+    /// Whether a payload is the end of definitions whose reply was taken for complete.
+    fn ends_definitions(&mut self, payload: Payload<'_>) -> bool {
+        let number = self.end_may_follow.take();
+        number.is_some_and(|number| self.shows_end(payload) && payload.sequence_first == number)
+    }
+
+    fn column<'a>(&mut self, body: &'a [u8]) -> Result<ColumnDefinition<'a>, WireError> {
+        let known = ColumnDefinition::decode(body, self.capabilities);
+        // What extends a definition may look like a default, which only the reply to COM_FIELD_LIST has.
+        if !self.is_supposed || known.is_ok_and(|column| column.default.is_none()) {
+            return known;
+        }
+        let capabilities = self.capabilities | Capabilities::MARIADB_EXTENDED_METADATA;
+        let extended = ColumnDefinition::decode(body, capabilities);
+        if extended.is_ok() {
+            self.capabilities = capabilities;
+        }
+        extended.or(known)
+    }
+
+    fn column_count(&mut self, body: &[u8]) -> Result<ColumnCount, WireError> {
+        let known = ColumnCount::decode(body, self.capabilities);
+        if !self.is_supposed || known.is_ok() {
+            return known;
+        }
+        let capabilities = self.capabilities | Capabilities::MARIADB_CACHE_METADATA;
+        let columns = ColumnCount::decode(body, capabilities)?;
+        self.capabilities = capabilities;
+        Ok(columns)
+    }
+}
+
+/// Whether a command says how many attributes it has: no text begins so.
+fn has_attributes(body: &[u8]) -> bool {
+    match body {
+        [command::QUERY, count, SETS, ..] => *count < FIRST_OF_TEXT,
+        [command::STMT_EXECUTE, ..] => {
+            Execute::peek(body).is_ok_and(|(_, flags)| flags & Execute::COUNT_IS_SAID != 0)
+        }
+        _ => false,
     }
 }
 
