@@ -35,8 +35,8 @@ const DRAW_EVERY: Duration = Duration::from_millis(200);
 Reads pcap and pcapng, also compressed by gzip or zstd: Ethernet, Linux cooked (v1 and v2), null and raw, VLANs, \
 IPv4 and IPv6 with extensions and fragments. Several files are read in the order of their packets.
 
-PostgreSQL is decoded: statements, findings and forecast are those of live traffic. Any other protocol is counted by \
-whose turn it is, under its port's name. What was not captured is shown as unknown, never guessed \
+PostgreSQL, MySQL and MariaDB are decoded: statements, findings and forecast are those of live traffic. Any other \
+protocol is counted by whose turn it is, under its port's name. What was not captured is shown as unknown, never guessed \
 (docs/captures.md).
 
 Ctrl-C prints the report on what was read.")]
@@ -44,7 +44,7 @@ pub(crate) struct AnalyzeOptions {
     /// Captures; - is standard input
     #[arg(value_name = "FILE", required_unless_present = "client", conflicts_with = "client")]
     pub(crate) files: Vec<PathBuf>,
-    /// Wait for more at the end of a file that is being written
+    /// Wait for more at the ends of files that are being written
     #[arg(long)]
     pub(crate) follow: bool,
     /// What is captured now, in place of files.
@@ -168,7 +168,8 @@ pub(crate) fn analyze(options: &AnalyzeOptions) -> Result<ExitCode> {
             if let Some(both) = &mut both {
                 both.packet(packet);
             }
-            capture.packet(packet, &mut |stream, block| books.take(stream, block, packet.at_ns));
+            let started_ns = capture.started_unix_ns().unwrap_or(packet.at_ns);
+            capture.packet(packet, &mut |stream, block| books.take(stream, block, started_ns));
         },
         |problem| problems.push(problem),
     );
@@ -187,7 +188,8 @@ pub(crate) fn analyze(options: &AnalyzeOptions) -> Result<ExitCode> {
     }
     let dropped: u64 = sources.interfaces().iter().map(|interface| interface.dropped).sum();
     let dropped = dropped + options.live.as_ref().map_or(0, |live| live.dropped());
-    let network = capture.finish(dropped, &mut |stream, block| books.take(stream, block, 0));
+    let started_ns = capture.started_unix_ns().unwrap_or_default();
+    let network = capture.finish(dropped, &mut |stream, block| books.take(stream, block, started_ns));
     if network.capture.missed_bytes > 0 && judge.has_rules() {
         unread.get_or_insert_with(|| {
             format!("{} bytes that were acknowledged are not in the capture", network.capture.missed_bytes)
@@ -284,21 +286,21 @@ impl<'o> Books<'o> {
         Self { analyzer: Analyzer::new(), keep_values, path, trace: None, failed: None, is_cut: false }
     }
 
-    /// A block of records; `at_ns` is when the packet that completes it was captured.
-    fn take(&mut self, stream: u32, block: &[u8], at_ns: u64) {
-        if let Err(error) = self.write(stream, block, at_ns).and_then(|()| self.analyzer.block(stream, block))
+    /// A block of records, whose times count from `started_ns`.
+    fn take(&mut self, stream: u32, block: &[u8], started_ns: u64) {
+        if let Err(error) =
+            self.write(stream, block, started_ns).and_then(|()| self.analyzer.block(stream, block))
         {
             self.failed.get_or_insert(error);
         }
     }
 
-    fn write(&mut self, stream: u32, block: &[u8], at_ns: u64) -> Result<(), TraceError> {
+    fn write(&mut self, stream: u32, block: &[u8], started_ns: u64) -> Result<(), TraceError> {
         let Some(path) = self.path.filter(|_| self.failed.is_none()) else {
             return Ok(());
         };
         if self.trace.is_none() {
-            // The first block is made by the first packet of a connection; times count from the first packet.
-            let header = TraceHeader { started_unix_nanos: at_ns, ..TraceHeader::now(self.keep_values) };
+            let header = TraceHeader { started_unix_nanos: started_ns, ..TraceHeader::now(self.keep_values) };
             self.trace = Some(TraceWriter::create(path, header)?);
         }
         self.trace.as_mut().map_or(Ok(()), |trace| trace.append(stream, block))

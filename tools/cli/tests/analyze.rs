@@ -1,7 +1,9 @@
 //! `onetrip analyze` as a command: what it exits with and says of files that are whole, cut, damaged and none, and what it
 //! exports.
 
-use std::process::{Command, Output};
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 /// The head of a pcap file: little-endian, microseconds, Ethernet.
 fn head() -> Vec<u8> {
@@ -111,6 +113,64 @@ fn exchanges_of_a_capture_are_exported() {
     let json = std::fs::read_to_string(path("a.jsonl")).unwrap();
     assert!(json.starts_with("{\"day\":\"2023-11-14\",") && json.lines().count() == 1, "{json}");
     assert!(std::fs::read(path("a.trace")).unwrap().starts_with(b"onetrip\0"));
+}
+
+#[test]
+fn an_exports_times_are_those_of_the_capture_whatever_came_before() {
+    let directory = tempfile::tempdir().unwrap();
+    let to = directory.path().join("a.csv").display().to_string();
+    let sent_at = |file: &[u8]| {
+        assert_ends(file, &["--export", "csv", "--export-to", &to], 0, "1 round trip");
+        let csv = std::fs::read_to_string(&to).unwrap();
+        let lines: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+        let column = lines[0].iter().position(|name| *name == "sent_at").unwrap();
+        (lines[1][0].to_owned(), lines[1][column].to_owned())
+    };
+    let alone = sent_at(&conversation());
+    // Ten hours before, something else was captured.
+    let mut other: Vec<u8> = [1_700_000_000 - 36_000, 0, 60, 60_u32].map(u32::to_le_bytes).concat();
+    other.extend([0; 60]);
+    let [head, segments] = [&conversation()[..24], &conversation()[24..]].map(<[u8]>::to_vec);
+    assert_eq!(sent_at(&[head, other, segments].concat()), alone);
+    assert_eq!(alone.0, "2023-11-14");
+}
+
+#[test]
+fn standard_input_is_a_capture_too() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_onetrip"))
+        .args(["analyze", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(&conversation()).unwrap();
+    let done = child.wait_with_output().unwrap();
+    assert!(String::from_utf8_lossy(&done.stdout).contains("1 round trip"), "{done:?}");
+}
+
+#[test]
+fn ctrl_c_ends_the_following_of_files_with_the_report_of_all() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    // What is complete or has no packet yet holds up no other.
+    std::fs::write(path("empty.pcap"), head()).unwrap();
+    std::fs::write(path("whole.pcap"), conversation()).unwrap();
+    let child = Command::new(env!("CARGO_BIN_EXE_onetrip"))
+        .args(["analyze", "--follow"])
+        .args([path("empty.pcap"), path("whole.pcap"), "--trace".into(), path("a.trace")])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let begun = Instant::now();
+    while !path("a.trace").exists() && begun.elapsed() < Duration::from_secs(60) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    std::thread::sleep(Duration::from_secs(1)); // the other packets are in the same piece
+    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(killed.success());
+    let done = child.wait_with_output().unwrap();
+    assert_eq!(done.status.code(), Some(0));
+    assert!(String::from_utf8_lossy(&done.stdout).contains("1 round trip"), "{done:?}");
 }
 
 #[test]
