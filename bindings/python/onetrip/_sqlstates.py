@@ -1,8 +1,13 @@
-"""The conditions of the manual's "PostgreSQL Error Codes": SQLSTATE and the name of its exception."""
+"""The conditions of the manual's "PostgreSQL Error Codes": SQLSTATE and the name of its exception.
+
+Two classes of errors have conditions of one name: those of SQL routines that are external have "Ext" after it.
+"""
 
 from __future__ import annotations
 
 CONDITIONS = """
+02000 NoData
+02001 NoAdditionalDynamicResultSetsReturned
 03000 SqlStatementNotYetComplete
 08000 ConnectionException
 08003 ConnectionDoesNotExist
@@ -21,6 +26,7 @@ CONDITIONS = """
 0P000 InvalidRoleSpecification
 0Z000 DiagnosticsException
 0Z002 StackedDiagnosticsAccessedWithoutActiveHandler
+10608 InvalidArgumentForXquery
 20000 CaseNotFound
 21000 CardinalityViolation
 22000 DataException
@@ -111,6 +117,7 @@ CONDITIONS = """
 25P01 NoActiveSqlTransaction
 25P02 InFailedSqlTransaction
 25P03 IdleInTransactionSessionTimeout
+25P04 TransactionTimeout
 26000 InvalidSqlStatementName
 27000 TriggeredDataChangeViolation
 28000 InvalidAuthorizationSpecification
@@ -131,7 +138,7 @@ CONDITIONS = """
 38004 ReadingSqlDataNotPermittedExt
 39000 ExternalRoutineInvocationException
 39001 InvalidSqlstateReturned
-39004 NullValueNotAllowed
+39004 NullValueNotAllowedExt
 39P01 TriggerProtocolViolated
 39P02 SrfProtocolViolated
 39P03 EventTriggerProtocolViolated
@@ -214,6 +221,7 @@ CONDITIONS = """
 58030 IoError
 58P01 UndefinedFile
 58P02 DuplicateFile
+58P03 FileNameTooLong
 72000 SnapshotTooOld
 F0000 ConfigFileError
 F0001 LockFileExists
@@ -249,7 +257,7 @@ P0001 RaiseException
 P0002 NoDataFound
 P0003 TooManyRows
 P0004 AssertFailure
-XX000 InternalError
+XX000 InternalError_
 XX001 DataCorrupted
 XX002 IndexCorrupted
 """

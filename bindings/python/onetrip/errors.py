@@ -99,6 +99,10 @@ class ConnectionClosed(InterfaceError, OperationalError):
     """The program has closed the connection: an operational error, as psycopg has it, and one of use."""
 
 
+class ConnectionTimeout(OperationalError):
+    """No server answered within `connect_timeout`."""
+
+
 class CancellationTimeout(OperationalError):
     """A request to cancel was not taken in time."""
 
@@ -136,17 +140,16 @@ _LETTERS = {
     "source_function": "R",
 }
 
-# By whole SQLSTATE, else by its class.
+# By the first two signs of a SQLSTATE, else by the first; as psycopg has it.
 _BASES: dict[str, type[DatabaseError]] = (
     dict.fromkeys(("0A",), NotSupportedError)
-    | dict.fromkeys(("20", "21", "26", "27", "28", "34", "3D", "3F", "42", "44"), ProgrammingError)
-    | dict.fromkeys(("22", "2A"), DataError)
+    | dict.fromkeys(("10", "20", "21", "26", "34", "3D", "3F", "42", "44", "P"), ProgrammingError)
+    | dict.fromkeys(("22",), DataError)
     | dict.fromkeys(("23",), IntegrityError)
-    | dict.fromkeys(("24", "25", "2B", "2D", "2F", "38", "39", "3B", "P0", "XX"), InternalError)
-    # What procedures raise by themselves.
-    | dict.fromkeys(("P",), ProgrammingError)
-    | dict.fromkeys(("08", "40", "53", "54", "55", "57", "58"), OperationalError)
-    | {"28000": OperationalError, "28P01": OperationalError, "3D000": OperationalError}
+    | dict.fromkeys(("24", "25", "2B", "2D", "X"), InternalError)
+    | dict.fromkeys(
+        ("08", "27", "28", "2F", "38", "39", "3B", "40", "53", "54", "55", "57", "58", "F", "H"), OperationalError
+    )
 )
 
 _KINDS: dict[str, type[Error]] = {
@@ -157,11 +160,12 @@ _KINDS: dict[str, type[Error]] = {
     "usage": ProgrammingError,
     "rolled_back": OperationalError,
     "operational": OperationalError,
+    "connect_timeout": ConnectionTimeout,
 }
 
 
 def _base(sqlstate: str) -> type[DatabaseError]:
-    return _BASES.get(sqlstate) or _BASES.get(sqlstate[:2]) or _BASES.get(sqlstate[:1], DatabaseError)
+    return _BASES.get(sqlstate[:2]) or _BASES.get(sqlstate[:1], DatabaseError)
 
 
 def _classes() -> dict[str, type[DatabaseError]]:
@@ -170,16 +174,22 @@ def _classes() -> dict[str, type[DatabaseError]]:
         sqlstate, _, name = line.partition(" ")
         if not name:
             continue
-        if name in globals():
-            name += "_" + sqlstate  # the same condition in a second class of errors
         kind = type(name, (_base(sqlstate),), {"sqlstate": sqlstate, "__module__": __name__})
         globals()[name] = classes[sqlstate] = kind
     return classes
 
 
 _BY_SQLSTATE = _classes()
-# `UNDEFINED_TABLE` for `UndefinedTable`.
-_BY_NAME = {re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", kind.__name__).upper(): kind for kind in _BY_SQLSTATE.values()}
+
+
+def _name_of(kind: type[DatabaseError]) -> str:
+    """PostgreSQL's name of a condition: `UNDEFINED_TABLE` for `UndefinedTable`."""
+    name = kind.__name__.removesuffix("Ext").rstrip("_")
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).upper()
+
+
+# Of two conditions with one name, the second.
+_BY_NAME = {_name_of(kind): kind for kind in _BY_SQLSTATE.values()}
 
 
 def lookup(sqlstate: str) -> type[DatabaseError]:

@@ -1,6 +1,6 @@
 //! Errors of the client as exceptions of `onetrip.errors`.
 
-use onetrip_client::{Error, Retry, ServerError, Usage};
+use onetrip_client::{ConnectError, Error, Retry, ServerError, Usage};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -62,7 +62,7 @@ fn make<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyAny>> {
     let (kind, by) = kind_of(error);
     let fields = match error {
         Error::Connect(connect) => match &**connect {
-            onetrip_client::ConnectError::Refused { source, .. } => Some(fields(py, source)?),
+            ConnectError::Refused { source, .. } => Some(fields(py, source)?),
             _ => None,
         },
         _ => error.server().map(|error| fields(py, error)).transpose()?,
@@ -86,6 +86,9 @@ fn kind_of(error: &Error) -> (&'static str, Option<u64>) {
         Error::Usage(Usage::PipeliningOff | Usage::Encoding) => ("unsupported", None),
         Error::Usage(_) => ("usage", None),
         Error::RolledBack => ("rolled_back", None),
+        Error::Connect(connect) if matches!(**connect, ConnectError::TimedOut { .. }) => {
+            ("connect_timeout", None)
+        }
         _ => ("operational", None),
     }
 }

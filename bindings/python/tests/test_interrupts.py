@@ -159,8 +159,11 @@ def deaf() -> Iterator[int]:
 
 
 def test_waits_without_a_statement_end_by_their_deadlines(server: dict[str, Any], deaf: int) -> None:
-    with pytest.raises(onetrip.OperationalError):
-        onetrip.connect(**{**server, "port": deaf}, connect_timeout=1)
+    silent: dict[str, Any] = {**server, "port": deaf, "connect_timeout": 1}
+    with pytest.raises(errors.ConnectionTimeout):
+        onetrip.connect(**silent)
+    with pytest.raises(errors.ConnectionTimeout):
+        asyncio.run(aio.connect(**silent))
     with onetrip.connect(**server, autocommit=True) as connection:
         assert list(connection.notifies(0.05)) == []
     with onetrip.ConnectionPool(kwargs=server, min_size=0, max_size=1) as pool, pool.connection():

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
+from pathlib import Path
 
 import onetrip
 import pytest
-from onetrip import pq
+from onetrip import errors, pq
 from onetrip.adapt import AdaptersMap
 from onetrip.postgres import types
 from onetrip.types import TypeInfo
@@ -121,3 +123,27 @@ def test_empty_parameters_are_none(connection: onetrip.Connection) -> None:
     assert [result.fetchall() for result in cursor.results()] == [[(1,)], [("5 %",)]]
     with pytest.raises(onetrip.ProgrammingError):
         connection.execute("SELECT 1; SELECT 2", (1,))
+
+
+def test_each_sqlstate_has_psycopgs_exception_with_psycopgs_base() -> None:
+    theirs = pytest.importorskip("psycopg.errors")
+
+    def shown(kind: type) -> tuple[str, str, str | None]:
+        return kind.__name__, kind.__mro__[1].__name__, getattr(kind, "sqlstate", None)
+
+    known = theirs._sqlcodes
+    assert len(known) > 500
+    assert {key: shown(errors.lookup(key)) for key in known} == {key: shown(kind) for key, kind in known.items()}
+    # Conditions that neither has: by their class.
+    for sqlstate in ("08XYZ", "22XYZ", "28XYZ", "2AXYZ", "3BXYZ", "F0XYZ", "HVXYZ", "P0XYZ", "XXXYZ", "99XYZ"):
+        ours = type(errors.from_native("server", "no", {"C": sqlstate}, "safe", None))
+        assert ours.__name__ == theirs.get_base_exception(sqlstate).__name__
+    names = {name for name, kind in vars(theirs).items() if isinstance(kind, type) and issubclass(kind, Exception)}
+    assert not {name for name in names if not name.startswith("_")} - set(vars(errors)) - {"CancelledError"}
+
+
+def test_stubs_say_which_base_an_exception_has() -> None:
+    stub = (Path(errors.__file__).parent / "errors.pyi").read_text()
+    said = dict(re.findall(r"^class (\w+)\((\w+)\): \.\.\.$", stub, re.MULTILINE))
+    classes = [kind for kind in vars(errors).values() if isinstance(kind, type) and getattr(kind, "sqlstate", None)]
+    assert {kind.__name__: kind.__mro__[1].__name__ for kind in classes}.items() <= said.items()
