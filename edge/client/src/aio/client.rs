@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use onetrip_target::Host;
 
 use super::{Client, Pipeline, Request, Rows, with_request};
-use crate::core::{Codec, Connection, Event, Finish, OnError, OperationId, OutputSource};
+use crate::core::{Codec, Connection, Event, Finish, Notification, OnError, OperationId, OutputSource};
 use crate::{CommandTag, Config, Error, Param, ServerError, TransactionStatus};
 
 impl Client {
@@ -159,6 +159,11 @@ impl Client {
     /// The oldest notice that nobody took.
     pub fn take_notice(&mut self) -> Option<ServerError> {
         self.core.take_notice()
+    }
+
+    /// The oldest notification that has come and that nobody took.
+    pub fn take_notification(&mut self) -> Option<Notification> {
+        self.core.take_notification()
     }
 
     /// From now on, what statements print into the session's buffer travels with the answer of the call that printed it.

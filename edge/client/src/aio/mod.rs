@@ -87,7 +87,8 @@ impl Client {
         // The task ends early only where the runtime does.
         let client = opened.map_err(|_| Error::Closed)??;
         let canceller = client.canceller();
-        let (core, socket, host) = client.into_parts();
+        // Nobody has an `Ender` of it.
+        let (core, socket, host) = client.into_parts().ok_or(Error::Closed)?;
         let failed = |error: std::io::Error| Error::Lost { retry: Retry::Safe, cause: Some(error.into()) };
         Ok(Self {
             core,

@@ -24,7 +24,7 @@ mod stream;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use onetrip_target::Host;
@@ -63,7 +63,7 @@ pub(crate) const CANCEL_GRACE: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub struct Client {
     core: Connection,
-    socket: Socket,
+    socket: Arc<Socket>,
     config: Arc<Config>,
     host: Host,
     address: Address,
@@ -104,7 +104,7 @@ impl Client {
     fn new(config: &Arc<Config>, host: &Host, address: &Address, socket: Socket, core: Connection) -> Self {
         Self {
             core,
-            socket,
+            socket: Arc::new(socket),
             config: Arc::clone(config),
             host: host.clone(),
             address: address.clone(),
@@ -155,10 +155,20 @@ impl Client {
         Some(Canceller { key, address: self.address.clone() })
     }
 
-    /// The connection and its socket, for another way of waiting.
+    /// The address at which the server answered.
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// What ends this session from another thread.
+    pub fn ender(&self) -> Ender {
+        Ender { socket: Arc::downgrade(&self.socket) }
+    }
+
+    /// The connection and its socket, for another way of waiting; `None` while an [`Ender`] uses the socket.
     #[cfg(feature = "aio")]
-    pub(crate) fn into_parts(self) -> (Connection, Socket, Host) {
-        (self.core, self.socket, self.host)
+    pub(crate) fn into_parts(self) -> Option<(Connection, Socket, Host)> {
+        Some((self.core, Arc::into_inner(self.socket)?, self.host))
     }
 
     /// A call begins: nobody goes on with a COPY.
@@ -281,6 +291,22 @@ impl Client {
             self.exchange_now();
         }
         is_ready && !self.core.is_lost()
+    }
+}
+
+/// Ends a session from any thread, without waiting: what another thread waits for there fails.
+#[derive(Debug, Clone)]
+pub struct Ender {
+    /// Not the owner, so that the socket is closed with its client.
+    socket: Weak<Socket>,
+}
+
+impl Ender {
+    /// Ends the session, if it has not ended. The client closes its socket as ever.
+    pub fn end(&self) {
+        if let Some(socket) = self.socket.upgrade() {
+            socket.shut_down();
+        }
     }
 }
 

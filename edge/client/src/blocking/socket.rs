@@ -10,7 +10,7 @@ use onetrip_target::address::Address;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, recv, send, sockopt};
+use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, sockopt};
 
 /// Asked when a signal interrupts a wait: whether to give up.
 pub(crate) type Interrupt = Option<fn() -> bool>;
@@ -44,6 +44,12 @@ impl Socket {
             Self::Tcp(stream) => stream.as_fd(),
             Self::Unix(stream) => stream.as_fd(),
         }
+    }
+
+    /// Ends both directions: who waits here hears the end of the stream.
+    pub(super) fn shut_down(&self) {
+        // It fails where the other side has ended the stream already.
+        let _ = rustix::net::shutdown(self.fd(), Shutdown::Both);
     }
 
     /// Sends what fits; `None` where nothing does.
