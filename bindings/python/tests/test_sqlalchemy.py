@@ -145,6 +145,28 @@ def test_ranges_and_arrays_come_back_as_they_went(engine: Engine) -> None:
         assert found.int4 == Range(1, 10)
 
 
+def test_ranges_in_arrays_have_bounds_of_their_type(engine: Engine) -> None:
+    moment = dt.datetime(2024, 7, 1, 12, tzinfo=dt.timezone.utc)
+    values: dict[str, tuple[Any, Any]] = {
+        "numbers": (pg.ARRAY(pg.INT4RANGE), [Range(1, 5), None, Range(empty=True)]),
+        "several": (pg.ARRAY(pg.INT4MULTIRANGE, dimensions=1), [[Range(1, 3), Range(5, None)]]),
+        "moments": (pg.ARRAY(pg.TSTZRANGE), [Range(moment, None)]),
+        "moment": (pg.TSTZRANGE, Range(None, moment)),
+        "day": (pg.DATERANGE, Range(dt.date(2024, 2, 3), None)),
+    }
+    table = Table("arrays", MetaData(), *[Column(name, kind) for name, (kind, _) in values.items()], prefixes=["TEMP"])
+    with engine.connect() as connection:
+        table.create(connection)
+        connection.execute(insert(table), {name: value for name, (_, value) in values.items()})
+        connection.execute(text("SET timezone TO 'Europe/Berlin'"))
+        found = connection.execute(table.select()).one()
+        assert found._asdict() == {name: value for name, (_, value) in values.items()}
+        # Bounds are read as values of their type are, under the session's settings.
+        assert str(found.moment.upper.tzinfo) == str(found.moments[0].lower.tzinfo) == "Europe/Berlin"
+        connection.execute(text("SET DateStyle TO 'German'"))
+        assert connection.execute(table.select().with_only_columns(table.c.day)).scalar() == values["day"][1]
+
+
 @pytest.mark.parametrize("driver", ["onetrip", "onetrip_async"])
 def test_one_url_serves_both_kinds_of_engines(server: dict[str, Any], driver: str) -> None:
     async def main() -> None:

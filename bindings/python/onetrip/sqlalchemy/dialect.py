@@ -12,7 +12,6 @@ from sqlalchemy.dialects.postgresql.base import PGCompiler, PGDialect, PGIdentif
 from sqlalchemy.engine import URL
 
 from onetrip import _native
-from onetrip.sqlalchemy.ranges import RANGE_OIDS
 from onetrip.sqlalchemy.types import COLSPECS
 
 _JSON_OIDS = (114, 3802)
@@ -99,8 +98,6 @@ class OnetripDialect(_PGDialect_common_psycopg):
             if self._native_inet_types is False:
                 for oid in _INET_OIDS:
                     connection.register_loader(oid, str)
-            for oid in RANGE_OIDS:  # SQLAlchemy has ranges of its own
-                connection.register_loader(oid, str)
             self._register_hstore(connection)
             if getattr(self, "isolation_level", None) is not None:
                 self.set_isolation_level(connection, self.isolation_level)

@@ -1,29 +1,18 @@
-"""SQLAlchemy's ranges, written and read as the server's text."""
+"""SQLAlchemy's ranges: written as the server's text, and made of the client's."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from sqlalchemy.dialects.postgresql import Range
 from sqlalchemy.dialects.postgresql.ranges import AbstractMultiRangeImpl, AbstractSingleRangeImpl, MultiRange
 
-from onetrip import _native
+from onetrip.types.range import Range as OwnRange
 
 _BOUND = r'("(?:[^"\\]|\\.|"")*"|[^,"()\[\]]*)'
 _RANGE = re.compile(rf"([\[(]){_BOUND},{_BOUND}([\])])|(empty)")
 _ESCAPE = re.compile(r'\\(.)|"(")')
-
-# Types of the bounds, by the ids of ranges and of their multiranges.
-_BOUNDS = {
-    3904: 23, 4451: 23, 3926: 20, 4536: 20, 3906: 1700, 4532: 1700, 3908: 1114, 4533: 1114, 3910: 1184, 4534: 1184,
-    3912: 1082, 4535: 1082,
-}  # fmt: skip
-
-RANGE_OIDS = tuple(_BOUNDS)
-
 
 def written(value: Any) -> Any:
     """The text of a range; other values as they are."""
@@ -35,23 +24,24 @@ def written(value: Any) -> Any:
     return f"{value.bounds[0]}{lower},{upper}{value.bounds[1]}"
 
 
-def read(text: str, oid: int) -> list[Range[Any]]:
-    """The ranges in some text."""
-    element = _BOUNDS.get(oid, 25)
-    load: Callable[[str], Any] = partial(_native.loaded, element)
+def read(value: Any) -> list[Range[Any]]:
+    """SQLAlchemy's ranges, of one of the client's or of several; of text where the client does not know the type."""
+    if isinstance(value, str):
+        return [_of_text(*parts) for parts in _RANGE.findall(value)]
+    ranges = [value] if isinstance(value, OwnRange) else value
+    return [Range(one.lower, one.upper, bounds=one.bounds or "[)", empty=one.isempty) for one in ranges]
 
-    def bound(text: str) -> Any:
-        if not text:
-            return None
-        return load(_ESCAPE.sub(r"\1\2", text[1:-1]) if text[0] == '"' else text)
 
-    found = []
-    for opening, lower, upper, closing, empty in _RANGE.findall(text):
-        if empty:
-            found.append(Range(empty=True))
-        else:
-            found.append(Range(bound(lower), bound(upper), bounds=opening + closing))
-    return found
+def _of_text(opening: str, lower: str, upper: str, closing: str, empty: str) -> Range[Any]:
+    if empty:
+        return Range(empty=True)
+    return Range(_bound(lower), _bound(upper), bounds=opening + closing)
+
+
+def _bound(text: str) -> Any:
+    if not text:
+        return None
+    return _ESCAPE.sub(r"\1\2", text[1:-1]) if text[0] == '"' else text
 
 
 class OneRange(AbstractSingleRangeImpl):
@@ -62,8 +52,8 @@ class OneRange(AbstractSingleRangeImpl):
         return written
 
     def result_processor(self, dialect: Any, coltype: Any) -> Any:
-        """From text."""
-        return lambda value: None if value is None else read(value, coltype)[0]
+        """From the client's."""
+        return lambda value: None if value is None else read(value)[0]
 
 
 class ManyRanges(AbstractMultiRangeImpl):
@@ -80,5 +70,5 @@ class ManyRanges(AbstractMultiRangeImpl):
         return process
 
     def result_processor(self, dialect: Any, coltype: Any) -> Any:
-        """From text."""
-        return lambda value: None if value is None else MultiRange(read(value, coltype))
+        """From the client's."""
+        return lambda value: None if value is None else MultiRange(read(value))
