@@ -489,7 +489,8 @@ def _load_inet(text: str) -> Any:
 _DUMPERS: dict[type, DumpFunction] = {
     bytearray: lambda value: (17, bytes(value)),
     memoryview: lambda value: (17, bytes(value)),
-    decimal.Decimal: lambda value: (1700, str(value)),
+    # The server has one kind of NaN.
+    decimal.Decimal: lambda value: (1700, "NaN" if value.is_nan() else str(value)),
     dt.date: lambda value: (1082, value.isoformat()),
     dt.datetime: _timestamp,
     dt.time: _time,

@@ -224,7 +224,7 @@ fn put_text_row(row: &Bound<'_, PyAny>, types: &[Type], data: &mut Vec<u8>) -> P
         }
         if let Ok(value) = value.cast_exact::<PyString>() {
             if !has_own_dumper(value)? {
-                put_copy_text(value.to_cow()?.as_bytes(), data);
+                put_copy_text(dumping::without_nul(row.py(), &value.to_cow()?)?, data);
                 return Ok(());
             }
         }

@@ -330,7 +330,7 @@ def test_what_is_no_safe_literal_is_refused(connection: onetrip.Connection) -> N
     ):  # fmt: skip
         with pytest.raises(onetrip.ProgrammingError, match="placeholder"):
             cursor.copy(statement, ("x",))
-    with pytest.raises(onetrip.DataError, match="parameter 2 .* NUL"):
+    with pytest.raises(onetrip.DataError, match="NUL"):
         cursor.copy("COPY (SELECT %s, %s) TO STDOUT", ("", "a\0b"))
     with pytest.raises(onetrip.ProgrammingError, match="placeholders"):
         cursor.copy("COPY (SELECT %s) TO STDOUT", (1, 2))

@@ -4,7 +4,7 @@
 use onetrip_client::Oid;
 use onetrip_client::types::Type;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyString};
+use pyo3::types::PyList;
 
 use super::Class;
 use crate::adapters::has_own_dumper;
@@ -138,7 +138,7 @@ fn put_element(
 ) -> PyResult<Option<Oid>> {
     match class {
         Class::Text => {
-            out.extend_from_slice(value.cast::<PyString>()?.to_cow()?.as_bytes());
+            super::put_str(value.cast()?, out)?;
             Ok(Some(Type::TEXT.oid()))
         }
         // Numbers of several sizes go into the widest.

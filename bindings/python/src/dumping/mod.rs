@@ -17,6 +17,7 @@ use pyo3::types::{
 
 use crate::adapters::{self, has_own_dumper};
 use crate::binary::{self, DAY, HOUR, MINUTE, SECOND, days_of};
+use crate::errors::misuse;
 use crate::query::Form;
 
 /// How a value was written, and as which type; 0 leaves that to the server. `None` is NULL.
@@ -109,6 +110,20 @@ pub(crate) fn put(value: &Bound<'_, PyAny>, out: &mut Vec<u8>) -> PyResult<Dumpe
     put_any(value, Form::Any, out)
 }
 
+fn put_str(text: &Bound<'_, PyString>, out: &mut Vec<u8>) -> PyResult<()> {
+    let text_of_it = text.to_cow()?;
+    out.extend_from_slice(without_nul(text.py(), &text_of_it)?);
+    Ok(())
+}
+
+/// The bytes of text, in which the server has no NUL.
+pub(crate) fn without_nul<'a>(py: Python<'_>, text: &'a str) -> PyResult<&'a [u8]> {
+    if text.as_bytes().contains(&0) {
+        return Err(misuse(py, "data", "text cannot contain NUL (0x00): write such data as bytes"));
+    }
+    Ok(text.as_bytes())
+}
+
 fn put_any(value: &Bound<'_, PyAny>, form: Form, out: &mut Vec<u8>) -> PyResult<Dumped> {
     if value.is_none() {
         return Ok(None);
@@ -118,7 +133,7 @@ fn put_any(value: &Bound<'_, PyAny>, form: Form, out: &mut Vec<u8>) -> PyResult<
         return put_by_python(value, form, out);
     }
     if class == Class::Text {
-        out.extend_from_slice(value.cast::<PyString>()?.to_cow()?.as_bytes());
+        put_str(value.cast()?, out)?;
         return Ok(Some((0, Format::Text)));
     }
     if let Some(type_oid) = put_binary(class, value, out)? {
@@ -190,7 +205,7 @@ fn put_known_as(ty: &Type, class: Class, value: &Bound<'_, PyAny>, out: &mut Vec
     let start = out.len();
     match class {
         Class::Text if binary::is_text(ty) => {
-            out.extend_from_slice(value.cast::<PyString>()?.to_cow()?.as_bytes());
+            put_str(value.cast()?, out)?;
             return Ok(true);
         }
         Class::Int => match (ty, value.extract::<i64>()) {
@@ -248,7 +263,7 @@ fn put_by_python(value: &Bound<'_, PyAny>, form: Form, out: &mut Vec<u8>) -> PyR
             Format::Binary
         }
         Err(_) => {
-            out.extend_from_slice(written.cast::<PyString>()?.to_cow()?.as_bytes());
+            put_str(written.cast()?, out)?;
             Format::Text
         }
     };

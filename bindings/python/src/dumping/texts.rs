@@ -6,8 +6,8 @@ use onetrip_client::Oid;
 use onetrip_client::types::Type;
 use pyo3::prelude::*;
 use pyo3::types::{
-    PyBool, PyBytes, PyDate, PyDateAccess, PyDateTime, PyDelta, PyDeltaAccess, PyFloat, PyString, PyTime,
-    PyTimeAccess, PyTzInfoAccess,
+    PyBool, PyBytes, PyDate, PyDateAccess, PyDateTime, PyDelta, PyDeltaAccess, PyFloat, PyTime, PyTimeAccess,
+    PyTzInfoAccess,
 };
 
 use super::{Class, offset_of, uuid};
@@ -17,7 +17,7 @@ use crate::binary::{self, SECOND};
 pub(super) fn put(class: Class, value: &Bound<'_, PyAny>, out: &mut Vec<u8>) -> PyResult<Option<Oid>> {
     let ty = match class {
         Class::Text => {
-            out.extend_from_slice(value.cast::<PyString>()?.to_cow()?.as_bytes());
+            super::put_str(value.cast()?, out)?;
             return Ok(Some(0));
         }
         Class::Bool => {
