@@ -76,8 +76,6 @@ def put_in() -> None:
     ):  # fmt: skip
         setattr(psycopg, name, getattr(onetrip, name))
     psycopg.AsyncCopy, psycopg.AsyncPipeline = aio.AsyncCopy, aio.AsyncPipeline
-    # psycopg asks whether libpq has pipelines.
-    onetrip.Pipeline.is_supported = classmethod(lambda cls: True)
     psycopg.raw_cursor.RawCursorMixin = (
         onetrip.RawCursor, aio.AsyncRawCursor, onetrip.RawServerCursor, aio.AsyncRawServerCursor,
     )  # fmt: skip

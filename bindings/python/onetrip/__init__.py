@@ -12,7 +12,8 @@ from onetrip import _native, errors, rows, sql
 
 _native.set_errors(errors.from_native)
 
-from onetrip._capabilities import Capabilities  # noqa: E402
+from onetrip._base.connection import BaseConnection  # noqa: E402
+from onetrip._capabilities import Capabilities, capabilities  # noqa: E402
 from onetrip.adapt import Json, Jsonb, adapters, register_dumper, register_loader  # noqa: E402
 from onetrip.connection import Connection, connect  # noqa: E402
 from onetrip.connection_pool import (  # noqa: E402
@@ -56,6 +57,7 @@ from onetrip.errors import (  # noqa: E402
     ProgrammingError,
     Warning,
 )
+from onetrip.info import ConnectionInfo  # noqa: E402
 from onetrip.lob import LobColumn, LobReader, LobWriter, Prefetch  # noqa: E402
 from onetrip.pipeline import Operation, Pipeline  # noqa: E402
 from onetrip.pool import Pool  # noqa: E402
@@ -68,6 +70,7 @@ from onetrip.aio import (  # noqa: E402 # isort: skip (it needs all of the above
     AsyncClientCursor,
     AsyncConnection,
     AsyncConnectionPool,
+    AsyncCopy,
     AsyncCursor,
     AsyncNullConnectionPool,
     AsyncPipeline,
@@ -83,10 +86,12 @@ for _name in ("composite", "enum", "hstore", "multirange", "range"):
 __version__ = _native.VERSION
 
 __all__ = [
-    "adapters", "apilevel", "AsyncClientCursor", "AsyncConnection", "AsyncConnectionPool", "AsyncCursor",
+    "adapters", "apilevel", "AsyncClientCursor", "AsyncConnection", "AsyncConnectionPool", "AsyncCopy", "AsyncCursor",
     "AsyncNullConnectionPool", "AsyncPipeline", "AsyncRawCursor",
-    "AsyncRawServerCursor", "AsyncServerCursor", "AsyncTransaction", "BINARY", "Binary", "Capabilities", "ClientCursor", "Column",
-    "connect", "Connection", "ConnectionPool", "Copy", "Cursor", "DatabaseError", "DataError", "Date", "DateFromTicks",
+    "AsyncRawServerCursor", "AsyncServerCursor", "AsyncTransaction", "BaseConnection", "BINARY", "Binary", "Capabilities",
+    "capabilities", "ClientCursor", "Column",
+    "connect", "Connection", "ConnectionInfo", "ConnectionPool", "Copy", "Cursor",
+    "DatabaseError", "DataError", "Date", "DateFromTicks",
     "DATETIME", "Error", "errors", "IntegrityError", "InterfaceError", "InternalError", "IsolationLevel", "Json",
     "Jsonb", "LobColumn", "LobReader", "LobWriter", "Notify", "NotSupportedError", "NullConnectionPool", "NUMBER", "Operation",
     "OperationalError", "paramstyle", "Pipeline", "PipelineAborted", "PipelineUndone", "Pool", "PoolClosed",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from onetrip.errors import NotSupportedError
 
-__all__ = ["Capabilities"]
+__all__ = ["Capabilities", "capabilities"]
 
 
 def _answer(can: bool, name: str, check: bool) -> bool:
@@ -47,3 +47,6 @@ class Capabilities:
     def has_used_gssapi(self, check: bool = False) -> bool:
         """Never: there is no GSSAPI."""
         return _answer(False, "PGconn.used_gssapi", check)
+
+
+capabilities = Capabilities()

@@ -211,3 +211,15 @@ def text_of(statement: Any, context: Any = None) -> str:
 
 def _parts(part: Composable) -> Sequence[Composable]:
     return part._parts if isinstance(part, Composed) else [part]
+
+
+def as_string(obj: Any, context: Any = None) -> str:
+    """A part as text; what is none as a literal."""
+    part = obj if isinstance(obj, Composable) else Literal(obj)
+    return part.as_string(context)
+
+
+def as_bytes(obj: Any, context: Any = None) -> bytes:
+    """The same as bytes."""
+    part = obj if isinstance(obj, Composable) else Literal(obj)
+    return part.as_bytes(context)

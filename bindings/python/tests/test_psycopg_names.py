@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime as dt
+import gc
 import re
+import warnings
 from pathlib import Path
+from typing import Any
 
 import onetrip
 import pytest
-from onetrip import errors, pq
+from onetrip import aio, errors, pq
 from onetrip.adapt import AdaptersMap
 from onetrip.postgres import types
 from onetrip.types import TypeInfo
@@ -123,6 +127,46 @@ def test_empty_parameters_are_none(connection: onetrip.Connection) -> None:
     assert [result.fetchall() for result in cursor.results()] == [[(1,)], [("5 %",)]]
     with pytest.raises(onetrip.ProgrammingError):
         connection.execute("SELECT 1; SELECT 2", (1,))
+
+
+def test_names_of_psycopg_are_there(connection: onetrip.Connection) -> None:
+    from onetrip.copy import AsyncCopy, Copy
+    from onetrip.types.hstore import Hstore
+
+    assert (Copy, AsyncCopy) == (onetrip.Copy, onetrip.AsyncCopy) and Hstore == dict[str, str | None]
+    assert onetrip.capabilities.has_pipeline() and onetrip.Pipeline.is_supported()
+    assert isinstance(connection, onetrip.BaseConnection) and isinstance(connection.info, onetrip.ConnectionInfo)
+    for value, text in ((1, "1"), ("it's", "'it''s'"), (onetrip.sql.Identifier("a"), '"a"')):
+        assert onetrip.sql.as_string(value, connection) == text
+        assert onetrip.sql.as_bytes(value) == text.encode()
+    theirs = pytest.importorskip("psycopg")
+    assert not set(theirs.__all__) - set(onetrip.__all__)
+
+
+def test_how_many_statements_stay_prepared_is_said_when_connecting(server: dict[str, Any]) -> None:
+    with onetrip.connect(**server) as plain, onetrip.connect(**server, statement_cache=7) as other:
+        assert (plain.prepared_max, other.prepared_max) == (256, 7)
+        with pytest.raises(onetrip.NotSupportedError, match="statement_cache"):
+            plain.prepared_max = 5
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # asyncio warns of the socket, too
+def test_a_connection_that_is_left_open_is_warned_of(server: dict[str, Any]) -> None:
+    async def leave() -> None:
+        with pytest.warns(ResourceWarning, match="AsyncConnection.* was left open"):
+            await aio.connect(**server)
+            gc.collect()
+
+    with pytest.warns(ResourceWarning, match="Connection.* was left open"):
+        onetrip.connect(**server)
+        gc.collect()
+    asyncio.run(leave())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ResourceWarning)
+        onetrip.connect(**server).close()
+        with pytest.raises(onetrip.OperationalError):
+            onetrip.connect(**{**server, "password": "wrong"})
+        gc.collect()
 
 
 def test_each_sqlstate_has_psycopgs_exception_with_psycopgs_base() -> None:

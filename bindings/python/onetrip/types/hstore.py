@@ -13,6 +13,8 @@ from onetrip.types.info import TypeInfo, checked, register_binary, register_load
 if TYPE_CHECKING:
     from onetrip.types.info import Context
 
+Hstore = dict[str, str | None]
+
 _PAIR = re.compile(r'"((?:[^"\\]|\\.)*)"=>(?:"((?:[^"\\]|\\.)*)"|NULL)(?:, |$)', re.DOTALL)
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
