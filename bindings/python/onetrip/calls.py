@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from onetrip import errors, tpc
 from onetrip._base.connection import BaseConnection
@@ -14,6 +14,7 @@ from onetrip.adapt import Format
 from onetrip.cursor import By, Cursor, Params, Statement
 from onetrip.errors import Error, NotSupportedError, PipelineAborted, ProgrammingError
 from onetrip.lob import LobReader, LobWriter
+from onetrip.rows import CursorRow, Row
 from onetrip.server_cursor import ServerCursor
 from onetrip.session import IsolationLevel, TransactionStatus
 from onetrip.tpc import Xid
@@ -37,6 +38,28 @@ class Calls(BaseConnection):
         self.cursor_factory = Cursor
         self.server_cursor_factory = ServerCursor
 
+    @overload
+    def cursor(self, *, binary: bool = False) -> Cursor[Row]: ...
+
+    @overload
+    def cursor(self, *, binary: bool = False, row_factory: RowFactory[CursorRow]) -> Cursor[CursorRow]: ...
+
+    @overload
+    def cursor(
+        self, name: str, *, binary: bool = False, scrollable: bool | None = None, withhold: bool = False
+    ) -> ServerCursor[Row]: ...
+
+    @overload
+    def cursor(
+        self,
+        name: str,
+        *,
+        binary: bool = False,
+        row_factory: RowFactory[CursorRow],
+        scrollable: bool | None = None,
+        withhold: bool = False,
+    ) -> ServerCursor[CursorRow]: ...
+
     def cursor(
         self,
         name: str = "",
@@ -45,7 +68,7 @@ class Calls(BaseConnection):
         row_factory: RowFactory | None = None,
         scrollable: bool | None = None,
         withhold: bool = False,
-    ) -> Cursor:
+    ) -> Cursor[Any]:
         """A new cursor, of `cursor_factory`; with a name, one that the server keeps, of `server_cursor_factory`. Its
         rows are what `row_factory` makes, or that of the connection. With `binary`, values come in their types' binary
         form; those of types for which that is not known here are bytes."""
@@ -63,7 +86,7 @@ class Calls(BaseConnection):
 
     def execute(
         self, query: Statement, params: Params = None, *, prepare: bool | None = None, binary: bool = False
-    ) -> Cursor:
+    ) -> Cursor[Row]:
         """Runs a statement by a new cursor, and returns that. `prepare` and `binary` are as for `Cursor.execute`."""
         cursor = self.cursor_factory(self.connection, row_factory=self.row_factory)
         if binary:
@@ -72,7 +95,7 @@ class Calls(BaseConnection):
             return cursor.execute(query, params)
         return cursor.execute(query, params, prepare=prepare)
 
-    def executemany(self, query: Statement, params_seq: Iterable[Any], *, by: By = "auto") -> Cursor:
+    def executemany(self, query: Statement, params_seq: Iterable[Any], *, by: By = "auto") -> Cursor[Row]:
         """Runs a statement once for each of `params_seq` by a new cursor, and returns that."""
         cursor = self.cursor_factory(self.connection, row_factory=self.row_factory)
         cursor.executemany(query, params_seq, by=by)
@@ -157,7 +180,7 @@ class Calls(BaseConnection):
         self._check_alone()
         (answer,) = self._run("SELECT lo_from_bytea(0, %s)", (data[:PIECE_BYTES],), self._begins)
         oid: int
-        (oid,) = answer.one() or ()
+        (oid,) = answer.one()
         self.write_large_object(oid, data[PIECE_BYTES:], PIECE_BYTES)
         return oid
 

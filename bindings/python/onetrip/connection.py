@@ -17,6 +17,7 @@ from onetrip.cursor import By, Cursor, Params
 from onetrip.errors import CancellationTimeout, ConnectionClosed, Error, ProgrammingError
 from onetrip.pipeline import OnError, Pipeline
 from onetrip.session import Notify, TransactionStatus
+from onetrip.rows import Row
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -232,7 +233,7 @@ def connect(
     row_factory: RowFactory | None = None,
     cursor_factory: type[Cursor] | None = None,
     **keywords: Any,
-) -> Connection:
+) -> Connection[Row]:
     """Connects by a URL or libpq's keywords, as text or as arguments; PG* variables say what these leave open.
 
     Three keywords are onetrip's own: `pipelining` ("on", "off"), `statement_cache` (how many stay prepared) and

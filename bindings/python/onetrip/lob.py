@@ -95,7 +95,7 @@ class LobWriter(BaseLobWriter):
             self._owns_transaction = True
         if writing.oid is None:
             answer = connection._ask("SELECT lo_create(0)", None, connection._begins)
-            (writing.oid,) = answer.one() or ()
+            (writing.oid,) = answer.one()
         with connection.pipeline() as pipeline:
             for statement in writing.pieces():
                 pipeline.execute(*statement)

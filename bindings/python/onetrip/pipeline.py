@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from onetrip._base.pipeline import GOES_ON, BaseOperation, BasePipeline, OnError, raise_first, unheard
 from onetrip.adding import Adding

@@ -10,12 +10,21 @@ from __future__ import annotations
 import re
 from collections import namedtuple
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol
 
 from onetrip.errors import InterfaceError, ProgrammingError
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
     from onetrip.dbapi import Column
+else:
+    from typing import TypeVar as _TypeVar
+
+    def TypeVar(name: str, *, default: Any = None, **keywords: Any) -> Any:  # noqa: N802 (the name is typing's)
+        """Only type checkers know what a variable stands for where nobody says so; Python does from 3.13 on."""
+        return _TypeVar(name, **keywords)
 
 
 class Described(Protocol):
@@ -27,25 +36,45 @@ class Described(Protocol):
 
 TupleRow = tuple[Any, ...]
 DictRow = dict[str, Any]
-RowMaker = Callable[[Sequence[Any]], Any]
-RowFactory = Callable[[Any], RowMaker]
+T = TypeVar("T")
+# A cursor's rows, and those of a connection's cursors.
+Row = TypeVar("Row", covariant=True, default=TupleRow)
+CursorRow = TypeVar("CursorRow")
 
 
-class MakesRows:
+class RowMaker(Protocol[Row]):
+    """Makes a row of values."""
+
+    def __call__(self, values: Sequence[Any], /) -> Row: ...
+
+
+class RowFactory(Protocol[Row]):
+    """Takes a cursor, and returns what makes rows of its values."""
+
+    def __call__(self, cursor: Any, /) -> RowMaker[Row]: ...
+
+
+# psycopg has three, for what each kind of cursors takes; here, they are one.
+AsyncRowFactory = RowFactory
+BaseRowFactory = RowFactory
+
+
+class MakesRows(Generic[Row]):
     """What all cursors share: rows are tuples, or what the cursor's factory makes of them."""
 
-    def __init__(self, factory: RowFactory | None) -> None:
+    def __init__(self, factory: RowFactory[Row] | None) -> None:
         # None for tuples, which rows are anyway.
-        self._factory = None if factory is tuple_row else factory
-        self._maker: RowMaker | None = None
+        self._factory: Any = None if factory is tuple_row else factory
+        self._maker: RowMaker[Row] | None = None
 
     @property
-    def row_factory(self) -> RowFactory:
+    def row_factory(self) -> RowFactory[Row]:
         """What makes rows of this cursor's values."""
-        return self._factory or tuple_row
+        factory: Any = self._factory or tuple_row
+        return factory  # type: ignore[no-any-return]
 
     @row_factory.setter
-    def row_factory(self, factory: RowFactory | None) -> None:
+    def row_factory(self, factory: RowFactory[Row] | None) -> None:
         self._factory, self._maker = None if factory is tuple_row else factory, None
 
     def _make(self, row: Any) -> Any:
@@ -70,46 +99,51 @@ def no_result(values: Sequence[Any]) -> Any:
     raise InterfaceError("the cursor has no result")
 
 
-def tuple_row(cursor: Described) -> RowMaker:
+def tuple_row(cursor: Described) -> RowMaker[TupleRow]:
     """Rows are tuples, as without a factory."""
     return tuple
 
 
-def dict_row(cursor: Described) -> RowMaker:
+def dict_row(cursor: Described) -> RowMaker[DictRow]:
     """Rows are dicts by the columns' names."""
     names = _names(cursor)
     return lambda values: dict(zip(names, values, strict=True))
 
 
-def namedtuple_row(cursor: Described) -> RowMaker:
+def namedtuple_row(cursor: Described) -> RowMaker[NamedTuple]:
     """Rows are named tuples; what cannot be a field's name in Python is made into one."""
-    fields = [_field(name) for name in _names(cursor)]
-    # Mypy wants the names of the fields to be written out.
-    kind: Any = namedtuple("Row", fields, rename=True)  # type: ignore[misc]
+    kind = _named(*_names(cursor))
     return lambda values: kind(*values)
 
 
-def class_row(cls: type) -> RowFactory:
+@lru_cache(512)
+def _named(*names: str) -> Any:
+    """The class of the rows with these columns; of all results that have them."""
+    # Mypy wants the names of the fields to be written out.
+    return namedtuple("Row", [_field(name) for name in names], rename=True)  # type: ignore[misc]
+
+
+def class_row(cls: Callable[..., T]) -> RowFactory[T]:
     """Rows are made by a class, or any other function, from the columns as keyword arguments."""
     return kwargs_row(cls)
 
 
-def kwargs_row(function: Callable[..., Any]) -> RowFactory:
+def kwargs_row(function: Callable[..., T]) -> RowFactory[T]:
     """Rows are what a function makes of the columns as keyword arguments."""
 
-    def factory(cursor: Described) -> RowMaker:
+    def factory(cursor: Described) -> RowMaker[T]:
         names = _names(cursor)
         return lambda values: function(**dict(zip(names, values, strict=True)))
 
     return factory
 
 
-def args_row(function: Callable[..., Any]) -> RowFactory:
+def args_row(function: Callable[..., T]) -> RowFactory[T]:
     """Rows are what a function makes of the columns as arguments."""
     return lambda cursor: lambda values: function(*values)
 
 
-def scalar_row(cursor: Described) -> RowMaker:
+def scalar_row(cursor: Described) -> RowMaker[Any]:
     """A row is the value of its first column."""
     if not _names(cursor):
         if cursor.description is None:

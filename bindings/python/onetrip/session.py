@@ -5,13 +5,13 @@ from __future__ import annotations
 import enum
 import logging
 from collections.abc import Callable
-from types import GenericAlias
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple
 
 from onetrip import adapt, tpc
 from onetrip._base import forking
 from onetrip.adapt import AdaptersMap
 from onetrip.errors import ConnectionClosed, Diagnostic, NotSupportedError, ProgrammingError
+from onetrip.rows import Row
 from onetrip.tpc import Xid
 
 if TYPE_CHECKING:
@@ -53,9 +53,6 @@ NotifyHandler = Callable[[Notify], None]
 
 class SessionState:
     """The state of a connection that no server keeps."""
-
-    # `Connection[Row]` is the class: programs written for psycopg say so in annotations.
-    __class_getitem__: Any = classmethod(GenericAlias)
 
     # The pool that has given it out, since when, when it was made, when it is to end, and whether nobody had it before.
     _pool: Any = None

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from onetrip import errors
 from onetrip.info import ConnectionInfo
-from onetrip.rows import tuple_row
+from onetrip.rows import Row, tuple_row
 from onetrip.session import IsolationLevel, SessionState
 
 OutputSource = Literal["dbms_output", "functions"]

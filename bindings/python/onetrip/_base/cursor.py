@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from types import GenericAlias
 from typing import TYPE_CHECKING, Any, Literal
 
 from onetrip._base.copying import composed
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from onetrip._native import Answer
     from onetrip.rows import RowFactory
 
-Row = Any  # a tuple, unless the cursor has a row factory
 Params = Sequence[Any] | Mapping[str, Any] | None
 Statement = str | bytes | Composable
 By = Literal["auto", "pipeline", "unnest", "copy"]
@@ -103,9 +101,6 @@ class BaseCursor(MakesRows):
         if self._answer.columns is not None:
             return "[TUPLES_OK]"
         return "[COMMAND_OK]" if self._answer.tag else "[EMPTY_QUERY]"
-
-    # The rows that it gives out are of this type: `Cursor[Row]`.
-    __class_getitem__: Any = classmethod(GenericAlias)
 
     def _look(self) -> None:
         """Takes the answers of what has joined the block of a pipeline: those that are here, or waits for them."""

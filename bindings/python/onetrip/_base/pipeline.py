@@ -12,7 +12,6 @@ from onetrip.session import logger
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from onetrip._base.cursor import Row
     from onetrip._native import Answer
 
 OnError = Literal["abort", "continue"]
@@ -71,7 +70,7 @@ class BaseOperation:
         """The next row of the result; None at the end."""
         return self._done().one()
 
-    def fetchall(self) -> list[Row]:
+    def fetchall(self) -> list[Any]:
         """All rows of the result that are left."""
         answer = self._done()
         return answer.many(len(answer))

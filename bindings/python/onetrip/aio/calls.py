@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from onetrip import errors, tpc
 from onetrip._base.connection import BaseConnection
@@ -15,6 +15,7 @@ from onetrip.aio.lob import AsyncLobReader, AsyncLobWriter
 from onetrip.aio.server_cursor import AsyncServerCursor
 from onetrip.aio.transaction import AsyncTransaction
 from onetrip.errors import Error, NotSupportedError, PipelineAborted, ProgrammingError
+from onetrip.rows import CursorRow, Row
 from onetrip.session import IsolationLevel, TransactionStatus
 from onetrip.tpc import Xid
 
@@ -36,6 +37,28 @@ class AsyncCalls(BaseConnection):
         self.cursor_factory = AsyncCursor
         self.server_cursor_factory = AsyncServerCursor
 
+    @overload
+    def cursor(self, *, binary: bool = False) -> AsyncCursor[Row]: ...
+
+    @overload
+    def cursor(self, *, binary: bool = False, row_factory: RowFactory[CursorRow]) -> AsyncCursor[CursorRow]: ...
+
+    @overload
+    def cursor(
+        self, name: str, *, binary: bool = False, scrollable: bool | None = None, withhold: bool = False
+    ) -> AsyncServerCursor[Row]: ...
+
+    @overload
+    def cursor(
+        self,
+        name: str,
+        *,
+        binary: bool = False,
+        row_factory: RowFactory[CursorRow],
+        scrollable: bool | None = None,
+        withhold: bool = False,
+    ) -> AsyncServerCursor[CursorRow]: ...
+
     def cursor(
         self,
         name: str = "",
@@ -44,7 +67,7 @@ class AsyncCalls(BaseConnection):
         row_factory: RowFactory | None = None,
         scrollable: bool | None = None,
         withhold: bool = False,
-    ) -> AsyncCursor:
+    ) -> AsyncCursor[Any]:
         """A new cursor, of `cursor_factory`; with a name, one that the server keeps, of `server_cursor_factory`. Its
         rows are what `row_factory` makes, or that of the connection. With `binary`, values come in their types' binary
         form; those of types for which that is not known here are bytes."""
@@ -62,7 +85,7 @@ class AsyncCalls(BaseConnection):
 
     async def execute(
         self, query: Statement, params: Params = None, *, prepare: bool | None = None, binary: bool = False
-    ) -> AsyncCursor:
+    ) -> AsyncCursor[Row]:
         """Runs a statement by a new cursor, and returns that. `prepare` and `binary` are as for `Cursor.execute`."""
         cursor = self.cursor_factory(self.connection, row_factory=self.row_factory)
         if binary:
@@ -71,7 +94,7 @@ class AsyncCalls(BaseConnection):
             return await cursor.execute(query, params)
         return await cursor.execute(query, params, prepare=prepare)
 
-    async def executemany(self, query: Statement, params_seq: Iterable[Any], *, by: By = "auto") -> AsyncCursor:
+    async def executemany(self, query: Statement, params_seq: Iterable[Any], *, by: By = "auto") -> AsyncCursor[Row]:
         """Runs a statement once for each of `params_seq` by a new cursor, and returns that."""
         cursor = self.cursor_factory(self.connection, row_factory=self.row_factory)
         await cursor.executemany(query, params_seq, by=by)
@@ -156,7 +179,7 @@ class AsyncCalls(BaseConnection):
         self._check_alone()
         (answer,) = await self._run("SELECT lo_from_bytea(0, %s)", (data[:PIECE_BYTES],), self._begins)
         oid: int
-        (oid,) = answer.one() or ()
+        (oid,) = answer.one()
         await self.write_large_object(oid, data[PIECE_BYTES:], PIECE_BYTES)
         return oid
 

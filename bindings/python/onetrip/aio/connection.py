@@ -367,7 +367,7 @@ async def connect(
     row_factory: RowFactory | None = None,
     cursor_factory: type[AsyncCursor] | None = None,
     **keywords: Any,
-) -> AsyncConnection:
+) -> AsyncConnection[Row]:
     """Connects as `onetrip.connect` does, without blocking the event loop."""
     return await AsyncConnection.connect(
         conninfo,

@@ -94,7 +94,7 @@ class AsyncLobWriter(BaseLobWriter):
             self._owns_transaction = True
         if writing.oid is None:
             answer = await connection._ask("SELECT lo_create(0)", None, connection._begins)
-            (writing.oid,) = answer.one() or ()
+            (writing.oid,) = answer.one()
         async with connection.pipeline() as pipeline:
             for statement in writing.pieces():
                 await pipeline.execute(*statement)

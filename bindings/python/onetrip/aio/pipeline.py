@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from onetrip import _native
 from onetrip._base.pipeline import GOES_ON, BaseOperation, BasePipeline, OnError, raise_first, unheard

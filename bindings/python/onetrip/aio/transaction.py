@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from onetrip._base.transaction import Nested, OutOfOrderTransactionNesting, Rollback
 from onetrip.errors import Error
