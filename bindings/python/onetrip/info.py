@@ -49,10 +49,11 @@ class PipelineStatus(enum.IntEnum):
 class ConnectionInfo:
     """What is known of a connection without asking the server."""
 
-    def __init__(self, connection: SessionState, target: dict[str, str]) -> None:
+    def __init__(self, connection: SessionState[Any], target: dict[str, str]) -> None:
         self._connection = connection
-        self._target = {name: value for name, value in target.items() if name != "password"}
-        self._password = target.get("password", "")
+        # The address is no keyword: connection text that has it would not look the name up.
+        self._target = {name: value for name, value in target.items() if name not in ("password", "address")}
+        self._password, self._address = target.get("password", ""), target.get("address", "")
 
     @property
     def vendor(self) -> str:
@@ -66,8 +67,8 @@ class ConnectionInfo:
 
     @property
     def hostaddr(self) -> str:
-        """Its address, where that was given."""
-        return self._target.get("hostaddr", "")
+        """Its address: the one that was given, or to which the name has led."""
+        return self._target.get("hostaddr") or self._address
 
     @property
     def port(self) -> int:

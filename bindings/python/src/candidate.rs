@@ -33,7 +33,7 @@ impl Candidate {
 
     /// Where the connection leads, as [`crate::session::Session`] says it.
     fn target(&self) -> Vec<(String, String)> {
-        target(&self.config, &self.host)
+        target(&self.config, &self.host, &self.address)
     }
 
     /// Longest wait for the connection, in seconds.

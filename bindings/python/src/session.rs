@@ -2,13 +2,16 @@
 
 use std::cell::Cell;
 use std::os::fd::{AsFd, AsRawFd};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::thread::{self, ThreadId};
 use std::time::Duration;
 
-use onetrip_client::blocking::{Canceller, Client};
+use onetrip_client::blocking::{Canceller, Client, Ender};
 use onetrip_client::core::{Limits, OutputSource};
 use onetrip_client::{Bulk, Config, ConnectError, Error, Format, TransactionStatus};
-use onetrip_target::{Conninfo, Environment, Host, HostName, Settings};
+use onetrip_target::address::Address;
+use onetrip_target::{Conninfo, Environment, Host, Settings, SslMode, is_secret};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
@@ -39,13 +42,34 @@ const OWN_KEYWORDS: [&str; 3] = ["pipelining", "statement_cache", "lob_prefetch"
 /// Longest wait for a connection where nothing else is said.
 const CONNECT_SECONDS: u64 = 130;
 
+/// A wait for another thread is cut, so that signals have their turn.
+const TURN: Duration = Duration::from_millis(500);
+
+/// What a call takes that does not wait for the server.
+const BRIEF: Duration = Duration::from_millis(5);
+
 /// One connection with a server, as the classes of `onetrip` use it. Threads may share it: each call has it for itself.
+/// What needs no conversation with the server waits for no call.
 #[pyclass(frozen, module = "onetrip._native")]
 pub(crate) struct Session {
-    client: Mutex<Option<Held>>,
+    state: Mutex<State>,
+    /// Nobody has the connection for several calls any more.
+    is_free: Condvar,
     canceller: Option<Canceller>,
+    ender: Ender,
+    backend: Option<u32>,
+    fileno: i32,
+    trips: AtomicU64,
     queries: Mutex<Queries>,
     loaders: Loaders,
+}
+
+/// What calls have in turn.
+struct State {
+    /// `None` once it is closed.
+    client: Option<Held>,
+    /// The thread that has it for several calls: for the rows of a stream, or a COPY.
+    holder: Option<ThreadId>,
 }
 
 /// The functions of one connection that make values, by type id: of text, and of the binary form.
@@ -219,31 +243,42 @@ pub(crate) fn asked(
     Ok(Asked { what, format, keeps })
 }
 
-/// Where a connection leads, by libpq's keywords, and the password that it was given.
-pub(crate) fn target(config: &Config, host: &Host) -> Vec<(String, String)> {
-    let mut pairs = Vec::new();
-    let mut add = |name: &str, value: Option<String>| {
-        if let Some(value) = value {
-            pairs.push((name.to_owned(), value));
-        }
+/// The keyword of the address that a name has led to, which libpq has not as a keyword.
+const ADDRESS: &str = "address";
+
+/// Where a connection leads and all else that it was told, by libpq's keywords, but for defaults and for secrets other
+/// than the password.
+pub(crate) fn target(config: &Config, host: &Host, address: &Address) -> Vec<(String, String)> {
+    let conninfo = Conninfo { hosts: vec![host.clone()], ..config.conninfo.clone() };
+    let default_passfile = Environment::of_this_process().home.map(|home| home.join(".pgpass"));
+    let is_default = |keyword: &str, value: &str| match keyword {
+        "sslmode" => value == SslMode::default().as_str(),
+        "connect_timeout" => value == CONNECT_SECONDS.to_string(),
+        "passfile" => default_passfile.as_ref().is_some_and(|path| path.as_os_str() == value),
+        _ => false,
     };
-    match &host.name {
-        HostName::Tcp { name, address } => {
-            add("host", Some(name.clone()));
-            add("hostaddr", address.map(|address| address.to_string()));
-        }
-        HostName::Unix(path) | HostName::Socket(path) => {
-            add("host", Some(path.to_string_lossy().into_owned()))
-        }
+    let mut pairs: Vec<(String, String)> = conninfo
+        .to_settings()
+        .iter()
+        .filter(|(keyword, value)| !is_default(keyword, value))
+        .filter(|(keyword, _)| *keyword == "password" || !is_secret(keyword))
+        .map(|(keyword, value)| (keyword.to_owned(), value.to_owned()))
+        .collect();
+    if let Address::Tcp(address) = address {
+        pairs.push((ADDRESS.to_owned(), address.ip().to_string()));
     }
-    add("port", Some(host.port.to_string()));
-    let conninfo = &config.conninfo;
-    add("user", conninfo.user.clone());
-    add("password", conninfo.password.as_ref().map(|password| password.reveal().to_owned()));
-    add("dbname", conninfo.dbname.clone());
-    add("options", conninfo.options.clone());
-    add("application_name", conninfo.application_name.clone());
     pairs
+}
+
+/// Where a session stands, by libpq's numbers.
+fn number_of(client: Option<&Held>) -> i32 {
+    let status = client.filter(|client| !client.is_closed()).map(|client| client.transaction_status());
+    match status {
+        Some(TransactionStatus::Idle) => 0,
+        Some(TransactionStatus::Active) => 2,
+        Some(TransactionStatus::Failed) => 3,
+        None => 4,
+    }
 }
 
 /// Another call has ended a COPY.
@@ -303,31 +338,93 @@ impl Session {
         }
         Self {
             canceller: client.canceller(),
-            client: Mutex::new(Some(client)),
+            ender: client.ender(),
+            backend: client.core().cancel_key().map(|key| key.process_id()),
+            fileno: client.as_fd().as_raw_fd(),
+            trips: AtomicU64::new(client.core().trips()),
+            state: Mutex::new(State { client: Some(client), holder: None }),
+            is_free: Condvar::new(),
             queries: Mutex::new(Queries::default()),
             loaders: Loaders::new(py),
         }
     }
 
-    /// Calls with the client and without the GIL.
+    /// Calls with the client and without the GIL, once no other thread has it for several calls.
     pub(crate) fn with<T: Send>(
         &self,
         py: Python<'_>,
         call: impl FnOnce(&mut Client) -> Result<T, Error> + Send,
     ) -> PyResult<T> {
-        let done = py.detach(|| match locked(&self.client).as_mut() {
-            Some(client) => {
-                let before = client.core().trips();
-                let done = call(client);
-                spent(client.core().trips() - before);
-                done
+        self.called(py, true, call)
+    }
+
+    /// As [`with`](Self::with), for who has the client for several calls, and for what sends nothing.
+    fn within<T: Send>(
+        &self,
+        py: Python<'_>,
+        call: impl FnOnce(&mut Client) -> Result<T, Error> + Send,
+    ) -> PyResult<T> {
+        self.called(py, false, call)
+    }
+
+    fn called<T: Send>(
+        &self,
+        py: Python<'_>,
+        waits: bool,
+        call: impl FnOnce(&mut Client) -> Result<T, Error> + Send,
+    ) -> PyResult<T> {
+        let done = py.detach(|| {
+            let mut state = locked(&self.state);
+            if waits && state.holder.is_some() {
+                state = self.free(state)?;
             }
-            None => Err(Error::Closed),
+            match state.client.as_mut() {
+                Some(client) => {
+                    let before = client.core().trips();
+                    let done = call(client);
+                    let trips = client.core().trips();
+                    self.trips.store(trips, Ordering::Relaxed);
+                    spent(trips - before);
+                    done
+                }
+                None => Err(Error::Closed),
+            }
         });
         // What a signal's handler raised goes before the error of the statement that it cancelled.
         match INTERRUPT.take() {
             Some(raised) => Err(raised),
             None => done.map_err(|error| take_raised().unwrap_or_else(|| exception(py, &error))),
+        }
+    }
+
+    /// Makes several calls between which no other thread makes one.
+    fn alone<T>(&self, py: Python<'_>, calls: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+        let is_held = self.hold(py)?;
+        let done = calls();
+        if is_held {
+            self.release(py);
+        }
+        done
+    }
+
+    /// Waits until no other thread has the client for several calls. A signal's handler may end the wait.
+    fn free<'a>(&'a self, mut state: MutexGuard<'a, State>) -> Result<MutexGuard<'a, State>, Error> {
+        let own = thread::current().id();
+        while state.holder.is_some_and(|holder| holder != own) {
+            state = self.is_free.wait_timeout(state, TURN).unwrap_or_else(PoisonError::into_inner).0;
+            if is_interrupted() {
+                return Err(Error::Closed);
+            }
+        }
+        Ok(state)
+    }
+
+    /// The client, unless a call has it.
+    fn idle(&self) -> Option<MutexGuard<'_, State>> {
+        match self.state.try_lock() {
+            Ok(state) => Some(state),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
         }
     }
 
@@ -373,7 +470,7 @@ impl Session {
 
     /// What of the session's settings says how values are written.
     fn settings(&self, py: Python<'_>) -> PyResult<loading::Session> {
-        self.with(py, |client| Ok(loading::Session::of(|name| client.setting(name).map(str::to_owned))))
+        self.within(py, |client| Ok(loading::Session::of(|name| client.setting(name).map(str::to_owned))))
     }
 }
 
@@ -389,7 +486,7 @@ impl Session {
 
     /// Says what begins a transaction.
     fn set_begin(&self, py: Python<'_>, statement: String) -> PyResult<()> {
-        self.with(py, |client| {
+        self.within(py, |client| {
             client.set_begin(statement);
             Ok(())
         })
@@ -397,7 +494,7 @@ impl Session {
 
     /// Says how often a statement runs before it stays prepared; never for `None`.
     fn set_prepare_after(&self, py: Python<'_>, runs: Option<u32>) -> PyResult<()> {
-        self.with(py, |client| {
+        self.within(py, |client| {
             client.set_prepare_after(runs.unwrap_or(u32::MAX));
             Ok(())
         })
@@ -405,17 +502,17 @@ impl Session {
 
     /// All settings that the server reports.
     fn all_settings(&self, py: Python<'_>) -> PyResult<Vec<(String, String)>> {
-        self.with(py, |client| Ok(client.core().settings()))
+        self.within(py, |client| Ok(client.core().settings()))
     }
 
     /// The number of the socket, for programs that wait for notifications by means of their own.
-    fn fileno(&self, py: Python<'_>) -> PyResult<i32> {
-        self.with(py, |client| Ok(client.as_fd().as_raw_fd()))
+    fn fileno(&self) -> i32 {
+        self.fileno
     }
 
     /// Where the connection leads: the keywords that say so, by libpq's names.
     fn target(&self, py: Python<'_>) -> PyResult<Vec<(String, String)>> {
-        self.with(py, |client| Ok(target(client.config(), client.host())))
+        self.within(py, |client| Ok(target(client.config(), client.host(), client.address())))
     }
 
     /// Runs a statement, or several where there are no parameters; with `begins`, BEGIN travels along.
@@ -442,7 +539,23 @@ impl Session {
         self.answers(py, done)
     }
 
-    /// Runs a statement whose rows [`next_rows`](Self::next_rows) takes as they arrive.
+    /// From now on, other threads wait until [`release`](Self::release) is called; false where that was so already.
+    fn hold(&self, py: Python<'_>) -> PyResult<bool> {
+        let held = py.detach(|| {
+            let mut state = self.free(locked(&self.state))?;
+            Ok(state.holder.replace(thread::current().id()).is_none())
+        });
+        held.map_err(|error| INTERRUPT.take().unwrap_or_else(|| exception(py, &error)))
+    }
+
+    /// Other threads need not wait any more.
+    fn release(&self, py: Python<'_>) {
+        py.detach(|| locked(&self.state).holder = None);
+        self.is_free.notify_all();
+    }
+
+    /// Runs a statement whose rows [`next_rows`](Self::next_rows) takes as they arrive, until
+    /// [`release`](Self::release) is called.
     #[pyo3(signature = (text, given, begins, how = 0, /))]
     fn begin_rows(
         &self,
@@ -453,15 +566,17 @@ impl Session {
         how: u8,
     ) -> PyResult<()> {
         let mut asked = self.asked(py, text, given, how)?;
-        self.with(py, |client| {
+        self.hold(py)?;
+        let begun = self.within(py, |client| {
             asked.encode(client.setting(ENCODING))?;
             asked.request(|request| client.begin_rows(request, begins))
-        })
+        });
+        begun.inspect_err(|_| self.release(py))
     }
 
     /// The rows that have come of it, and whether they are the last.
     fn next_rows(&self, py: Python<'_>) -> PyResult<(Answer, bool)> {
-        let (done, is_over) = self.with(py, |client| {
+        let (done, is_over) = self.within(py, |client| {
             let (done, is_over) = client.next_rows()?;
             Ok((Checked::of(done, client.setting(ENCODING))?, is_over))
         })?;
@@ -470,7 +585,7 @@ impl Session {
 
     /// Throws away what is left of it.
     fn leave_rows(&self, py: Python<'_>) -> PyResult<()> {
-        self.with(py, Client::leave_rows)
+        self.within(py, Client::leave_rows)
     }
 
     /// Makes the values of an answer by these functions.
@@ -502,23 +617,24 @@ impl Session {
         let format = How(how).format();
         // Rows that nobody can count go as they come.
         let has_choice = || rows.len().is_ok_and(|count| Bulk::has_choice(&query.text, count));
-        let (count, done, tag) = match way(by)? {
-            Bulk::Auto if keeps || !has_choice() => {
-                block::run_many(self, py, &query, rows, begins, keeps.then_some(format))?
-            }
-            Bulk::Pipeline => block::run_many(self, py, &query, rows, begins, keeps.then_some(format))?,
-            _ if keeps => return Err(misuse(py, "usage", "only by='pipeline' returns results")),
-            way => {
-                let mut rows = Rows::of(&query, rows, way)?;
-                let done = self.with(py, |client| {
-                    rows.encode(client.setting(ENCODING))?;
-                    Ok(client.run_many(way, &query.text, &rows, begins))
-                })?;
-                let done = done.map_err(|failed| failure(py, &failed))?;
-                let tag = done.tag.map(|tag| tag.as_str().to_owned());
-                (i64::try_from(done.rows).unwrap_or(i64::MAX), Vec::new(), tag)
-            }
-        };
+        let (count, done, tag) =
+            match way(by)? {
+                Bulk::Auto if keeps || !has_choice() => self
+                    .alone(py, || block::run_many(self, py, &query, rows, begins, keeps.then_some(format)))?,
+                Bulk::Pipeline => self
+                    .alone(py, || block::run_many(self, py, &query, rows, begins, keeps.then_some(format)))?,
+                _ if keeps => return Err(misuse(py, "usage", "only by='pipeline' returns results")),
+                way => {
+                    let mut rows = Rows::of(&query, rows, way)?;
+                    let done = self.with(py, |client| {
+                        rows.encode(client.setting(ENCODING))?;
+                        Ok(client.run_many(way, &query.text, &rows, begins))
+                    })?;
+                    let done = done.map_err(|failed| failure(py, &failed))?;
+                    let tag = done.tag.map(|tag| tag.as_str().to_owned());
+                    (i64::try_from(done.rows).unwrap_or(i64::MAX), Vec::new(), tag)
+                }
+            };
         Ok((count, self.answers(py, done)?, tag))
     }
 
@@ -558,12 +674,12 @@ impl Session {
     /// Whether the next operation of the block will run in a transaction.
     #[getter]
     fn block_in_transaction(&self, py: Python<'_>) -> PyResult<bool> {
-        self.with(py, |client| Ok(client.core().block_in_transaction()))
+        self.within(py, |client| Ok(client.core().block_in_transaction()))
     }
 
     /// Takes the result of an operation, or raises its error.
     fn take(&self, py: Python<'_>, operation: u64) -> PyResult<Answer> {
-        let done = self.with(py, |client| {
+        let done = self.within(py, |client| {
             let done = block::take(client, operation)?;
             Checked::of(done, client.setting(ENCODING))
         })?;
@@ -572,7 +688,7 @@ impl Session {
 
     /// The first operation of the last block that did not run, if there is one, `but` for these.
     fn first_failed(&self, py: Python<'_>, but: Vec<u64>) -> PyResult<Option<u64>> {
-        self.with(py, |client| Ok(client.core().first_failed(&but).map(|id| id.number())))
+        self.within(py, |client| Ok(client.core().first_failed(&but).map(|id| id.number())))
     }
 
     /// Fetches what is wanted of large values before anybody reads, all of it in one trip.
@@ -616,7 +732,7 @@ impl Session {
 
     /// Begins a COPY: with `gives`, of data that [`send_copy`](Self::send_copy) gives, else of data that comes.
     fn begin_copy(&self, py: Python<'_>, text: &str, gives: bool, begins: bool) -> PyResult<()> {
-        self.with(py, |client| {
+        self.within(py, |client| {
             if gives {
                 client.run_copy_in(text, begins)?.pause();
             } else {
@@ -629,7 +745,7 @@ impl Session {
     /// Sends what waits.
     fn send_copy(&self, py: Python<'_>, buffer: &CopyBuffer) -> PyResult<()> {
         let data = buffer.take();
-        let sent = self.with(py, |client| {
+        let sent = self.within(py, |client| {
             let Some(mut copy) = client.resume_copy_in() else { return Ok(None) };
             let sent = copy.send(&data);
             // An error is to be heard at the end too.
@@ -642,7 +758,7 @@ impl Session {
     /// Ends the data, or gives the COPY up for a reason; how many rows were copied.
     fn end_copy(&self, py: Python<'_>, buffer: &CopyBuffer, why: Option<&str>) -> PyResult<u64> {
         let data = buffer.take_last();
-        let rows = self.with(py, |client| {
+        let rows = self.within(py, |client| {
             let Some(mut copy) = client.resume_copy_in() else { return Ok(None) };
             if let Some(why) = why {
                 return copy.give_up(why).map(Some);
@@ -656,7 +772,7 @@ impl Session {
 
     /// The next pieces of data, a row each in the text formats; none at the end, and then how many rows it was.
     fn receive_copy<'py>(&self, py: Python<'py>) -> PyResult<(Vec<Bound<'py, PyBytes>>, Option<u64>)> {
-        let received = self.with(py, |client| {
+        let received = self.within(py, |client| {
             let Some(mut copy) = client.resume_copy_out() else { return Ok(None) };
             let (mut pieces, mut bytes): (Vec<Vec<u8>>, usize) = (Vec::new(), 0);
             // What has come is given out before more is waited for.
@@ -676,7 +792,7 @@ impl Session {
 
     /// Waits for the end of a COPY whose rest nobody wants; how many rows it was.
     fn drain_copy(&self, py: Python<'_>) -> PyResult<Option<u64>> {
-        self.with(py, |client| {
+        self.within(py, |client| {
             let Some(mut copy) = client.resume_copy_out() else { return Ok(None) };
             while copy.next_piece()?.is_some() {}
             Ok(copy.rows())
@@ -686,16 +802,13 @@ impl Session {
     /// Where the session stands: libpq's numbers for idle, in a transaction, in a failed one, unknown.
     #[getter]
     fn status(&self, py: Python<'_>) -> i32 {
-        let status = py.detach(|| {
-            let client = locked(&self.client);
-            client.as_ref().filter(|client| !client.is_closed()).map(|client| client.transaction_status())
-        });
-        match status {
-            Some(TransactionStatus::Idle) => 0,
-            Some(TransactionStatus::Active) => 2,
-            Some(TransactionStatus::Failed) => 3,
-            None => 4,
-        }
+        py.detach(|| number_of(locked(&self.state).client.as_ref()))
+    }
+
+    /// As [`status`](Self::status), and libpq's number for active while a call is under way.
+    #[getter]
+    fn status_now(&self) -> i32 {
+        self.idle().map_or(1, |state| number_of(state.client.as_ref()))
     }
 
     /// The connection's own loaders, by type id.
@@ -712,7 +825,7 @@ impl Session {
 
     /// Closes a cursor of the server's, along with the next statement.
     fn close_portal(&self, py: Python<'_>, name: &str) -> PyResult<()> {
-        self.with(py, |client| {
+        self.within(py, |client| {
             client.close_portal(name);
             Ok(())
         })
@@ -720,7 +833,7 @@ impl Session {
 
     /// Prepares all statements anew when they are next used.
     fn forget_statements(&self, py: Python<'_>) -> PyResult<()> {
-        self.with(py, |client| {
+        self.within(py, |client| {
             client.forget_statements();
             Ok(())
         })
@@ -728,31 +841,40 @@ impl Session {
 
     /// A setting that the server reports.
     fn setting(&self, py: Python<'_>, name: &str) -> PyResult<Option<String>> {
-        self.with(py, |client| Ok(client.setting(name).map(str::to_owned)))
+        self.within(py, |client| Ok(client.setting(name).map(str::to_owned)))
     }
 
     /// Process id of the backend.
     #[getter]
-    fn backend(&self, py: Python<'_>) -> PyResult<Option<u32>> {
-        self.with(py, |client| Ok(client.core().cancel_key().map(|key| key.process_id())))
+    fn backend(&self) -> Option<u32> {
+        self.backend
     }
 
     /// Round trips since the session was open.
     #[getter]
-    fn trips(&self, py: Python<'_>) -> PyResult<u64> {
-        self.with(py, |client| Ok(client.core().trips()))
+    fn trips(&self) -> u64 {
+        self.trips.load(Ordering::Relaxed)
     }
 
-    /// Whether the connection has ended.
+    /// Whether the connection has ended; it has not while a call is under way.
     #[getter]
-    fn closed(&self, py: Python<'_>) -> bool {
-        py.detach(|| locked(&self.client).as_ref().is_none_or(|client| client.is_closed()))
+    fn closed(&self) -> bool {
+        self.idle().is_some_and(|state| state.client.as_ref().is_none_or(|client| client.is_closed()))
     }
 
-    /// Ends the session.
+    /// Ends the session; a call that waits for the server fails.
     fn close(&self, py: Python<'_>) {
         py.detach(|| {
-            if let Some(client) = locked(&self.client).take() {
+            let mut state = self.idle().unwrap_or_else(|| {
+                thread::sleep(BRIEF);
+                self.idle().unwrap_or_else(|| {
+                    self.ender.end();
+                    locked(&self.state)
+                })
+            });
+            state.holder = None;
+            self.is_free.notify_all();
+            if let Some(client) = state.client.take() {
                 client.close();
             }
         });
@@ -773,7 +895,7 @@ impl Session {
     /// Longest wait of a call, in seconds.
     fn set_timeout(&self, py: Python<'_>, seconds: Option<f64>) -> PyResult<()> {
         let timeout = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-        self.with(py, |client| {
+        self.within(py, |client| {
             client.set_timeout(timeout);
             Ok(())
         })
@@ -781,7 +903,7 @@ impl Session {
 
     /// The notices that nobody took: their fields.
     fn notices<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let notices = self.with(py, |client| {
+        let notices = self.within(py, |client| {
             let mut notices = Vec::new();
             while let Some(notice) = client.take_notice() {
                 notices.push(notice);
@@ -791,6 +913,12 @@ impl Session {
         let made: PyResult<Vec<Bound<'py, PyDict>>> =
             notices.iter().map(|notice| fields(py, notice)).collect();
         PyList::new(py, made?)
+    }
+
+    /// The next notification that has come: channel, payload, process id.
+    fn heard(&self, py: Python<'_>) -> PyResult<Option<(String, String, u32)>> {
+        let heard = self.within(py, |client| Ok(client.take_notification()))?;
+        Ok(heard.map(|heard| (heard.channel, heard.payload, heard.process_id)))
     }
 
     /// From now on, output of the session comes along with the answers of calls; false where there is no such source.
