@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from onetrip.rows import RowFactory
 
 
-class Calls(BaseConnection):
+class Calls(BaseConnection[Row]):
     """The calls of a connection. Those that wait need what the connection itself brings."""
 
-    cursor_factory: type[Cursor]
-    server_cursor_factory: type[ServerCursor]
+    cursor_factory: type[Cursor[Row]]
+    server_cursor_factory: type[ServerCursor[Row]]
 
     def __init__(self, autocommit: bool, target: Iterable[tuple[str, str]], row_factory: Any) -> None:
         super().__init__(autocommit, target, row_factory)
@@ -65,7 +65,7 @@ class Calls(BaseConnection):
         name: str = "",
         *,
         binary: bool = False,
-        row_factory: RowFactory | None = None,
+        row_factory: RowFactory[Any] | None = None,
         scrollable: bool | None = None,
         withhold: bool = False,
     ) -> Cursor[Any]:
@@ -74,7 +74,7 @@ class Calls(BaseConnection):
         form; those of types for which that is not known here are bytes."""
         self._check_usable()
         factory = row_factory or self.row_factory
-        made: Cursor
+        made: Cursor[Any]
         if name:
             make = self.server_cursor_factory
             made = make(self.connection, name, row_factory=factory, scrollable=scrollable, withhold=withhold)

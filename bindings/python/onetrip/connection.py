@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -16,8 +17,8 @@ from onetrip.copying import Copy
 from onetrip.cursor import By, Cursor, Params
 from onetrip.errors import CancellationTimeout, ConnectionClosed, Error, ProgrammingError
 from onetrip.pipeline import OnError, Pipeline
-from onetrip.session import Notify, TransactionStatus
 from onetrip.rows import Row
+from onetrip.session import Notify, TransactionStatus
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -26,18 +27,20 @@ if TYPE_CHECKING:
     from onetrip.rows import RowFactory
 
 
-class Connection(Calls):
+class Connection(Calls[Row]):
     """A session with a server. Unless `autocommit` is on, the first statement begins a transaction: BEGIN travels
     with it and costs no trip."""
 
     def __init__(
-        self, session: _native.Session, *, autocommit: bool = False, row_factory: RowFactory | None = None
+        self, session: _native.Session, *, autocommit: bool = False, row_factory: RowFactory[Row] | None = None
     ) -> None:
         super().__init__(autocommit, session.target(), row_factory)
         self._native: _native.Session | None = session
         self._copy: Copy | None = None
         # Whether rows of `Cursor.stream` are under way.
         self._streams = False
+        # The thread that has begun one of these, and may not use the connection otherwise. Other threads wait.
+        self._holder = 0
         # How much of others' DDL it has heard of: for whoever counts that.
         self.schema_version = 0
 
@@ -49,8 +52,8 @@ class Connection(Calls):
         autocommit: bool = False,
         prepare_threshold: int | None = 0,
         context: Any = None,
-        row_factory: RowFactory | None = None,
-        cursor_factory: type[Cursor] | None = None,
+        row_factory: RowFactory[Row] | None = None,
+        cursor_factory: type[Cursor[Row]] | None = None,
         **keywords: Any,
     ) -> Self:
         """Connects, as `onetrip.connect`. `context` has the adapters that the connection begins with."""
@@ -64,6 +67,12 @@ class Connection(Calls):
         "continue" they do, and those before it hold."""
         self._usable()
         return Pipeline(self, on_error)
+
+    def _pipeline_alone(self) -> Pipeline:
+        """A block of our own, for whose end other threads wait."""
+        block = Pipeline(self, "abort")
+        block._is_alone = True
+        return block
 
     def cancel(self) -> None:
         """Interrupts what another thread runs on this connection."""
@@ -123,9 +132,8 @@ class Connection(Calls):
         if self._pool is not None and self._pool.close_returns:
             self._pool.putconn(self)
         elif self._native is not None:
-            self._native.close()
-            self._native = None
-            self._is_closed = True
+            session, self._native, self._is_closed = self._native, None, True
+            session.close()
 
     def _leave_to_parent(self) -> None:
         """This is a child process: the session is its parent's."""
@@ -134,9 +142,9 @@ class Connection(Calls):
             self._native, self._pool, self._is_closed, self._end = None, None, True, forking.FORKED
 
     def _usable(self) -> _native.Session:
-        if self._copy is not None:
-            raise ProgrammingError("a COPY is under way: end its block first")
-        if self._streams:
+        if self._holder and self._holder == threading.get_ident():
+            if self._copy is not None:
+                raise ProgrammingError("a COPY is under way: end its block first")
             raise ProgrammingError("the rows of stream() are under way: take all of them, or close it first")
         return self._native_part()
 
@@ -158,11 +166,14 @@ class Connection(Calls):
     def _status(self) -> int:
         return self._native.status if self._native else TransactionStatus.UNKNOWN
 
+    def _status_now(self) -> int:
+        return self._native.status_now if self._native else TransactionStatus.UNKNOWN
+
     def _is_busy(self) -> bool:
         return self._streams or (self._copy is not None and not self._copy._state.is_over)
 
     def _heard(self) -> Notify | None:
-        heard = self._native_part().notification(0.0)
+        heard = self._native_part().heard()
         return None if heard is None else Notify(*heard)
 
     def _in_pipeline(self) -> bool:
@@ -178,8 +189,7 @@ class Connection(Calls):
             return session.run(statement, params, begins, how)
         finally:
             # The handlers hear what came with the answer.
-            if not self.closed:
-                self._tell()
+            self._tell_what_came()
 
     def _run_many(
         self, statement: str, rows: Iterable[Any], by: By, how: int, returning: bool
@@ -192,8 +202,9 @@ class Connection(Calls):
     def _begin_rows(self, statement: str, params: Params, how: int) -> None:
         """Runs a statement whose rows `_next_rows` takes by the piece."""
         self._check_alone()
+        # Other threads wait from here on.
         self._usable().begin_rows(statement, params, self._begins, how)
-        self._streams = True
+        self._streams, self._holder = True, threading.get_ident()
 
     def _next_rows(self) -> tuple[_native.Answer, bool]:
         """The next of them, and whether they are the last."""
@@ -201,15 +212,17 @@ class Connection(Calls):
 
     def _end_rows(self, is_over: bool) -> None:
         """No more of them are wanted."""
-        self._streams = False
-        if not is_over and not self.closed:
-            session = self._native_part()
+        self._streams, self._holder = False, 0
+        session = self._native
+        if session is None:
+            return
+        if not is_over and not session.closed:
             with contextlib.suppress(Error):
                 session.cancel()
             with contextlib.suppress(Error):
                 session.leave_rows()
-        if self._is_heard and not self.closed:
-            self._tell()
+        session.release()
+        self._tell_what_came()
 
     def _prefetch(self, natives: list[_native.Lob], prefetch: Prefetch | None) -> None:
         self._check_alone()
@@ -230,8 +243,8 @@ def connect(
     autocommit: bool = False,
     prepare_threshold: int | None = 0,
     context: Any = None,
-    row_factory: RowFactory | None = None,
-    cursor_factory: type[Cursor] | None = None,
+    row_factory: RowFactory[Row] | None = None,
+    cursor_factory: type[Cursor[Row]] | None = None,
     **keywords: Any,
 ) -> Connection[Row]:
     """Connects by a URL or libpq's keywords, as text or as arguments; PG* variables say what these leave open.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,8 @@ class Copy(BaseCopy):
 
     What waits in memory is bounded, in either direction."""
 
-    cursor: Cursor
+    cursor: Cursor[Any]
+    _held: _native.Session
 
     def write(self, data: str | bytes | bytearray | memoryview) -> None:
         """Adds data, in the format that the statement asks for; cut anywhere."""
@@ -65,7 +67,14 @@ class Copy(BaseCopy):
         connection = self.cursor.connection
         connection._check_alone()
         self._enter()
-        connection._copy = self
+        session = connection._native_part()
+        try:
+            # Other threads wait from here on.
+            session.hold()
+        except BaseException:
+            self._is_open = False
+            raise
+        self._held, connection._copy, connection._holder = session, self, threading.get_ident()
         self.cursor._take([])
         return self
 
@@ -79,7 +88,10 @@ class Copy(BaseCopy):
             self._state.is_over = True
             self._add = None
             self._is_open = False
-            self.cursor.connection._copy = None
+            connection = self.cursor.connection
+            connection._copy, connection._holder = None, 0
+            self._held.release()
+            connection._tell_what_came()
 
     def _session(self) -> _native.Session:
         return self.cursor.connection._native_part()

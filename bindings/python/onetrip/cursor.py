@@ -41,10 +41,10 @@ if TYPE_CHECKING:
 __all__ = ["By", "ClientCursor", "Cursor", "Params", "RawCursor", "Row", "Statement"]
 
 
-class Cursor(BaseCursor):
+class Cursor(BaseCursor[Row]):
     """Runs statements and gives out their rows. The rows of a statement are fetched in its one trip."""
 
-    connection: Connection
+    connection: Connection[Any]
     _operations: list[Operation]
 
     def execute(
@@ -129,8 +129,7 @@ class Cursor(BaseCursor):
             self._count, answers, self._tag = connection._run_many(text, params_seq, by, how, returning)
             if answers:
                 self._take(answers)
-            if connection._is_heard:
-                connection._tell()
+            connection._tell_what_came()
             return
         if self._MERGES:
             each: list[tuple[str, Any]] = [(self._merged(text, row, how), None) for row in params_seq]
@@ -142,7 +141,7 @@ class Cursor(BaseCursor):
         if block is not None:
             self._operations = [block._add(one, row, how) for one, row in each]
         else:
-            with connection.pipeline() as pipeline:
+            with connection._pipeline_alone() as pipeline:
                 self._operations = [pipeline._add(one, row, how) for one, row in each]
         self._sums = not returning
         if not self._operations:
@@ -173,8 +172,8 @@ class Cursor(BaseCursor):
         return row if self._factory is None else self._make(row)
 
     def fetchmany(self, size: int | None = None) -> list[Row]:
-        """The next `size` rows (`arraysize` unless given), fewer at the end."""
-        return self._made(self._settled().many(self.arraysize if size is None else size))
+        """The next `size` rows (`arraysize` unless given, or 0), fewer at the end."""
+        return self._made(self._settled().many(size or self.arraysize))
 
     def fetchall(self) -> list[Row]:
         """All rows that are left."""
@@ -228,7 +227,6 @@ class Cursor(BaseCursor):
         if not -len(self._answers) <= index < len(self._answers):
             raise IndexError(f"there are {len(self._answers)} results, and none with index {index}")
         self._show(index % len(self._answers))
-        self._answers[self._at].seek(0)
         return self
 
     def callproc(self, name: str, args: Sequence[Any] = ()) -> Sequence[Any]:
@@ -266,12 +264,12 @@ class Cursor(BaseCursor):
         return rows.many(len(rows) if size is None else size)
 
 
-class RawCursor(Cursor):
+class RawCursor(Cursor[Row]):
     """A cursor whose statements have `$1`, `$2`, … for placeholders, as the server knows them."""
 
     _HOW = RAW
 
 
-class ClientCursor(Merging, Cursor):
+class ClientCursor(Merging, Cursor[Row]):
     """A cursor that writes parameters into the statement's text, for statements that take none from the wire, such as
     DDL. With parameters too, it may be several statements."""

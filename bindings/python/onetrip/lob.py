@@ -21,7 +21,7 @@ class LobReader(BaseLobReader, Generic[AnyStr]):
     """A large value, read from its beginning on, as a file is: bytes, or text where the value is text, of which sizes
     and positions count characters. NULL and a row that does not exist read as nothing."""
 
-    _connection: Connection
+    _connection: Connection[Any]
 
     def read(self, size: int | None = -1) -> AnyStr:
         """The next bytes or characters, all that are left unless `size` is given; fewer at the end only. What was
@@ -49,7 +49,7 @@ class LobWriter(BaseLobWriter):
     `autocommit` and outside of a transaction all of it is kept, or nothing after an exception; in a transaction that
     is the transaction's affair."""
 
-    _connection: Connection
+    _connection: Connection[Any]
 
     def write(self, data: Any) -> int:
         """Adds data, bytes or text as the value is; how much. Not all is sent before `close`."""

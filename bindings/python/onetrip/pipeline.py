@@ -31,7 +31,7 @@ class Operation(BaseOperation):
 
     def _came(self) -> None:
         if not self._is_known and self._pipeline._whole()._is_open:
-            self._pipeline._session.process(self.id)
+            self._pipeline._processed(self.id)
 
     def _taken(self) -> Answer:
         self._came()
@@ -43,12 +43,14 @@ class Pipeline(Adding, BasePipeline):
     waited for. Where the connection does not autocommit, the first operation begins a transaction. Statements of the
     connection and its cursors are operations of the block; a block within it is a part of it, whose end waits."""
 
-    connection: Connection
+    connection: Connection[Any]
     operations: list[Operation]
     _outer: Pipeline | None
 
-    def __init__(self, connection: Connection, on_error: OnError) -> None:
+    def __init__(self, connection: Connection[Any], on_error: OnError) -> None:
         super().__init__(connection, on_error)
+        # Whether other threads wait for its end. What they run is a part of the block otherwise.
+        self._is_alone = self._is_held = False
         self._session = connection._usable()
         self._is_open = False
 
@@ -64,7 +66,13 @@ class Pipeline(Adding, BasePipeline):
         """Waits until an operation and those before it are answered; all, if none is named. The block goes on."""
         last = up_to or (self.operations[-1] if self.operations else None)
         if last is not None and not last._is_known:
-            self._session.process(last.id)
+            self._processed(last.id)
+
+    def _processed(self, number: int) -> None:
+        try:
+            self._session.process(number)
+        finally:
+            self.connection._tell_what_came()
 
     def end(self) -> None:
         """Ends the block and waits for all answers. Raises the error of an operation that failed with "abort"."""
@@ -83,10 +91,16 @@ class Pipeline(Adding, BasePipeline):
             return self
         self._outer = outer
         if outer is None:
-            connection._usable().begin_block(GOES_ON[self.on_error])
+            self._is_held = self._is_alone and self._session.hold()
+            try:
+                connection._usable().begin_block(GOES_ON[self.on_error])
+            except BaseException:
+                self._release()
+                raise
             self._begins = connection._begins and self._session.status == 0
         self._is_open = True
-        connection._block = self
+        if outer is not None or not self._is_alone:
+            connection._block = self
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -99,6 +113,7 @@ class Pipeline(Adding, BasePipeline):
             self.end()
         elif self.connection.closed:
             self._warn_lost()
+            self._release()
         else:
             self._close()
 
@@ -106,9 +121,21 @@ class Pipeline(Adding, BasePipeline):
         self._is_open = False
         self.connection._block = self._outer
         if self._outer is None:
-            self._session.end_block()
+            try:
+                self._session.end_block()
+                if self._is_held:
+                    # The next block would take its place.
+                    self._unheard = unheard(self.operations, self._session)
+            finally:
+                self._release()
+                self.connection._tell_what_came()
         else:
             self.process()
+
+    def _release(self) -> None:
+        if self._is_held:
+            self._is_held = False
+            self._session.release()
 
     def _interrupted(self, statement: str | None) -> None:
         """Runs a statement between two halves of the block: it ends, and begins anew."""
@@ -127,6 +154,7 @@ class Pipeline(Adding, BasePipeline):
                 whole._is_open = True
                 whole._begins = connection._begins and self._session.status == 0
             connection._block = self
+            connection._tell_what_came()
 
     @property
     def _first_failed(self) -> Callable[[list[int]], int | None]:

@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 __all__ = ["ROWS_AHEAD", "Declaration", "Moves", "RawServerCursor", "ServerCursor"]
 
 
-class ServerCursor(Moves, Cursor):
+class ServerCursor(Moves, Cursor[Row]):
     """A named cursor. DECLARE and the first FETCH are one trip; iteration fetches `itersize` rows at a time."""
 
     def __init__(
         self,
-        connection: Connection,
+        connection: Connection[Any],
         name: str,
         *,
-        row_factory: RowFactory | None = None,
+        row_factory: RowFactory[Row] | None = None,
         scrollable: bool | None = None,
         withhold: bool = False,
     ) -> None:
@@ -44,6 +44,8 @@ class ServerCursor(Moves, Cursor):
         self.itersize = ROWS_AHEAD
         self._declaration = Declaration(name, scrollable, withhold)
         self._number = 0
+        # How rows come, which `execute` may have said for one query.
+        self._how_fetched: int | None = None
         self._is_declared = False
         self._is_at_end = False
         self._position: int | None = None
@@ -56,16 +58,16 @@ class ServerCursor(Moves, Cursor):
         if self._closed:
             raise InterfaceError("the cursor is closed")
         self._give_back()
-        if binary is not None:
-            self._how = wanted(self._how, None, binary)
-        text, params = self._asked(query, params, self._how)
+        how = self._how if binary is None else wanted(self._how, None, binary)
+        text, params = self._asked(query, params, how)
         connection, declaration = self.connection, self._declaration
         self._number = connection._declared
         connection._declared += 1
-        with connection.pipeline() as pipeline:
+        with connection._pipeline_alone() as pipeline:
             # The statement's parameters are written as those of any other.
-            pipeline._add(declaration.declare(text), params, self._how)
-            fetched = pipeline._add(declaration.fetch(self.itersize, self._number), None, self._how)
+            pipeline._add(declaration.declare(text), params, how)
+            fetched = pipeline._add(declaration.fetch(self.itersize, self._number), None, how)
+        self._how_fetched = how
         self._is_declared = True
         self._transaction = connection._transactions_ended
         self._position = 0
@@ -94,7 +96,7 @@ class ServerCursor(Moves, Cursor):
 
     def fetchmany(self, size: int | None = None) -> list[Row]:
         """The next rows, fewer at the end."""
-        return self._some(self.arraysize if size is None else size)
+        return self._some(size or self.arraysize)
 
     def fetchall(self) -> list[Row]:
         """All rows that are left."""
@@ -140,6 +142,11 @@ class ServerCursor(Moves, Cursor):
             super().close()
 
     @property
+    def rowcount(self) -> int:
+        """-1: the server does not say how many rows there are."""
+        return -1
+
+    @property
     def rownumber(self) -> int | None:
         """Position of the next row, from zero, as far as this cursor has moved."""
         return self._position
@@ -174,7 +181,9 @@ class ServerCursor(Moves, Cursor):
     def _run(self, statement: str) -> Answer:
         if not self._is_declared:
             raise ProgrammingError("there are no rows: no query was run")
-        (answer,) = self.connection._run(statement, None, False, self._how)
+        (answer,) = self.connection._run(
+            statement, None, False, self._how if self._how_fetched is None else self._how_fetched
+        )
         return answer
 
     def _came(self, answer: Answer, asked: int | None) -> None:
@@ -193,7 +202,7 @@ class ServerCursor(Moves, Cursor):
         self._take([])
 
 
-class RawServerCursor(ServerCursor):
+class RawServerCursor(ServerCursor[Row]):
     """A named cursor whose statement has `$1`, `$2`, … for placeholders."""
 
     _HOW = RAW

@@ -47,11 +47,14 @@ class Notify(NamedTuple):
     pid: int
 
 
+# Statements that stay prepared, where nobody says how many.
+PREPARED_MAX = 256
+
 NoticeHandler = Callable[[Diagnostic], None]
 NotifyHandler = Callable[[Notify], None]
 
 
-class SessionState:
+class SessionState(Generic[Row]):
     """The state of a connection that no server keeps."""
 
     # The pool that has given it out, since when, when it was made, when it is to end, and whether nobody had it before.
@@ -80,7 +83,7 @@ class SessionState:
         self._tpc: tuple[Xid, bool] | None = None
         # How many transactions have ended here: a named cursor ends with its own.
         self._transactions_ended = 0
-        self.row_factory: RowFactory
+        self.row_factory: RowFactory[Row]
         forking.watch(self)
 
     def _native_part(self) -> Any:
@@ -136,7 +139,7 @@ class SessionState:
     def transaction_status(self) -> TransactionStatus:
         """Where the session stood when the server was last ready; ACTIVE while a COPY or the rows of a stream are under
         way. A block of `transaction()` is a transaction before its BEGIN has left."""
-        status = TransactionStatus(self._status())
+        status = TransactionStatus(self._status_now())
         if self._is_busy():
             return TransactionStatus.ACTIVE
         is_due = status == TransactionStatus.IDLE and self._transactions
@@ -144,6 +147,10 @@ class SessionState:
 
     def _status(self) -> int:
         raise NotImplementedError
+
+    def _status_now(self) -> int:
+        """The same without a wait."""
+        return self._status()
 
     def _is_busy(self) -> bool:
         """Whether something is under way that has the connection for itself."""
@@ -222,6 +229,19 @@ class SessionState:
         self._prepare_threshold = runs
 
     @property
+    def prepared_max(self) -> int:
+        """How many statements stay prepared; it is set by `statement_cache` when the connection is opened."""
+        return int(self._parameter("statement_cache") or PREPARED_MAX)
+
+    @prepared_max.setter
+    def prepared_max(self, count: int | None) -> None:
+        raise NotSupportedError("the number of prepared statements cannot be changed: connect with statement_cache=N")
+
+    def _parameter(self, keyword: str) -> str | None:
+        """What the connection was told when it was opened."""
+        raise NotImplementedError
+
+    @property
     def pgconn(self) -> Any:
         """There is no connection of libpq."""
         raise NotSupportedError("onetrip is not built on libpq: there is no pgconn")
@@ -282,6 +302,11 @@ class SessionState:
     def _heard(self) -> Notify | None:
         """The next notification that is here."""
         raise NotImplementedError
+
+    def _tell_what_came(self) -> None:
+        """Tells the handlers what has come, if there are any."""
+        if self._is_heard and not self.closed:
+            self._tell()
 
     def _tell(self) -> None:
         """Tells the handlers what has come. What they raise is logged: the call that it came with is not theirs."""

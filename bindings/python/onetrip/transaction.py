@@ -19,7 +19,7 @@ __all__ = ["Nested", "OutOfOrderTransactionNesting", "Rollback", "Transaction"]
 class Transaction(Nested):
     """A transaction, or a savepoint within one: kept at the end of the block, undone if it raises."""
 
-    _connection: Connection
+    _connection: Connection[Any]
 
     def __enter__(self) -> Transaction:
         connection = self._connection

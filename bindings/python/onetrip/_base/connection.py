@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from typing import Any, Literal
 
@@ -18,7 +19,7 @@ def pairs(keywords: dict[str, Any]) -> list[tuple[str, str]]:
     return [(name, str(value)) for name, value in keywords.items() if value is not None]
 
 
-class BaseConnection(SessionState):
+class BaseConnection(SessionState[Row]):
     """What is known of a session, and asks nobody."""
 
     # DB-API's optional extension: the exceptions, for code that has only the connection.
@@ -37,7 +38,7 @@ class BaseConnection(SessionState):
         super().__init__(autocommit)
         self.cursor_factory: Any = None
         self.server_cursor_factory: Any = None
-        self.row_factory = row_factory or tuple_row
+        self.row_factory: Any = row_factory or tuple_row
         self._target = dict(target)
         # What has the connection for itself: the block of a pipeline; with asyncio a COPY, too.
         self._block: Any = None
@@ -49,6 +50,12 @@ class BaseConnection(SessionState):
     def __repr__(self) -> str:
         name = f"{type(self).__module__}.{type(self).__qualname__}"
         return f"<{name} {self._shown()} ({self.info.dsn}) at 0x{id(self):x}>"
+
+    def __del__(self, _warn: Any = warnings.warn) -> None:
+        # One of a pool ends with the program, and one that could not be made was never open.
+        if self.__dict__.get("_is_closed", True) or self._pool is not None or self.closed:
+            return
+        _warn(f"{object.__repr__(self)} was left open: use 'with', or .close()", ResourceWarning, source=self)
 
     def _usable(self) -> Any:
         """The native part, where nothing has the connection for itself."""
@@ -97,6 +104,9 @@ class BaseConnection(SessionState):
     def info(self) -> ConnectionInfo:
         """Where the connection leads and how it stands."""
         return ConnectionInfo(self, self._target)
+
+    def _parameter(self, keyword: str) -> str | None:
+        return self._target.get(keyword)
 
     def _close_portal(self, name: str) -> None:
         """Closes a cursor of the server along with the next statement."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from onetrip._base.copying import composed
 from onetrip.adapt import AdaptersMap, Format, adapters
 from onetrip.dbapi import Column
-from onetrip.errors import InterfaceError, NotSupportedError, ProgrammingError
-from onetrip.rows import MakesRows
+from onetrip.errors import InterfaceError, NotSupportedError, PipelineAborted, PipelineUndone, ProgrammingError
+from onetrip.rows import MakesRows, Row
 from onetrip.sql import Composable, text_of
 
 if TYPE_CHECKING:
@@ -56,18 +57,18 @@ def scroll(rows: Answer, value: int, mode: str) -> None:
     if mode not in ("relative", "absolute"):
         raise ValueError(f"mode has to be 'relative' or 'absolute', not {mode!r}")
     target = value if mode == "absolute" else rows.at + value
-    if not 0 <= target < max(len(rows), 1):
+    if not 0 <= target < len(rows):
         raise IndexError("position out of bound")
     rows.seek(target)
 
 
-class BaseCursor(MakesRows):
+class BaseCursor(MakesRows[Row]):
     """What a cursor is, whichever way it waits."""
 
     _HOW = 0
     _MERGES = False
 
-    def __init__(self, connection: Any, *, row_factory: RowFactory | None = None) -> None:
+    def __init__(self, connection: Any, *, row_factory: RowFactory[Row] | None = None) -> None:
         super().__init__(row_factory or connection.row_factory)
         self.connection: Any = connection
         self.arraysize = 1
@@ -103,9 +104,13 @@ class BaseCursor(MakesRows):
         return "[COMMAND_OK]" if self._answer.tag else "[EMPTY_QUERY]"
 
     def _look(self) -> None:
-        """Takes the answers of what has joined the block of a pipeline: those that are here, or waits for them."""
-        if self._operations and self._operations[-1]._comes():
-            self._take_joined()
+        """Takes the answers of what has joined the block of a pipeline: those that are here, or waits for them. What did
+        not run has none, and who fetches hears why."""
+        if not self._operations or any(operation._error is not None for operation in self._operations):
+            return
+        if self._operations[-1]._comes():
+            with contextlib.suppress(PipelineAborted, PipelineUndone):
+                self._take_joined()
 
     @property
     def adapters(self) -> AdaptersMap:
@@ -201,6 +206,7 @@ class BaseCursor(MakesRows):
         self._answer = answers[0] if answers else None
         self._maker = None
         self._operations = []
+        self._sums = False
         if not answers:
             self._count, self._tag = -1, None
         elif self._factory is not None:
@@ -221,16 +227,16 @@ class BaseCursor(MakesRows):
         """Takes the answers of what has joined the block of a pipeline; they are here."""
         if self._operations:
             answers = [operation._done() for operation in self._operations]
-            is_one = not self._sums
-            self._take(answers if is_one else [])
-            if not is_one:
+            sums = self._sums
+            self._take([] if sums else answers)
+            if sums:
                 self._count = sum(answer.count for answer in answers)
-                self._tag = answers[-1].tag if answers else None
-                self._sums = False
+                self._tag = answers[-1].tag
 
     def _show(self, at: int) -> None:
         self._at = at
         self._answer = self._answers[at]
+        self._answer.seek(0)
         self._maker = None
         self._make_maker()
 

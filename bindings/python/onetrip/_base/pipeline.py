@@ -66,7 +66,7 @@ class BaseOperation:
         """What the server says that it did."""
         return self._done().tag
 
-    def fetchone(self) -> Row | None:
+    def fetchone(self) -> Any:
         """The next row of the result; None at the end."""
         return self._done().one()
 
@@ -104,6 +104,11 @@ class BasePipeline:
     def __repr__(self) -> str:
         kind = f"{type(self).__module__}.{type(self).__qualname__}"
         return f"<{kind} {self.connection._shown()} at 0x{id(self):x}>"
+
+    @classmethod
+    def is_supported(cls) -> bool:
+        """True: it needs no libpq of a certain version."""
+        return True
 
     @property
     def status(self) -> PipelineStatus:

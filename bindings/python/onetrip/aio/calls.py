@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from onetrip.rows import RowFactory
 
 
-class AsyncCalls(BaseConnection):
+class AsyncCalls(BaseConnection[Row]):
     """The calls of a connection. Those that wait need what the connection itself brings."""
 
-    cursor_factory: type[AsyncCursor]
-    server_cursor_factory: type[AsyncServerCursor]
+    cursor_factory: type[AsyncCursor[Row]]
+    server_cursor_factory: type[AsyncServerCursor[Row]]
 
     def __init__(self, autocommit: bool, target: Iterable[tuple[str, str]], row_factory: Any) -> None:
         super().__init__(autocommit, target, row_factory)
@@ -64,7 +64,7 @@ class AsyncCalls(BaseConnection):
         name: str = "",
         *,
         binary: bool = False,
-        row_factory: RowFactory | None = None,
+        row_factory: RowFactory[Any] | None = None,
         scrollable: bool | None = None,
         withhold: bool = False,
     ) -> AsyncCursor[Any]:
@@ -73,7 +73,7 @@ class AsyncCalls(BaseConnection):
         form; those of types for which that is not known here are bytes."""
         self._check_usable()
         factory = row_factory or self.row_factory
-        made: AsyncCursor
+        made: AsyncCursor[Any]
         if name:
             make = self.server_cursor_factory
             made = make(self.connection, name, row_factory=factory, scrollable=scrollable, withhold=withhold)

@@ -17,7 +17,15 @@ from onetrip.aio.cursor import AsyncCursor, By, Params
 from onetrip.aio.pipeline import AsyncPipeline, OnError
 from onetrip.aio.transport import Transport
 from onetrip.aio.turns import WITHIN, to_its_end
-from onetrip.errors import CancellationTimeout, ConnectionClosed, InterfaceError, OperationalError, ProgrammingError
+from onetrip.errors import (
+    CancellationTimeout,
+    ConnectionClosed,
+    ConnectionTimeout,
+    InterfaceError,
+    OperationalError,
+    ProgrammingError,
+)
+from onetrip.rows import Row
 from onetrip.session import Notify, TransactionStatus
 
 if TYPE_CHECKING:
@@ -30,7 +38,7 @@ if TYPE_CHECKING:
 _ABANDON_SECONDS = 10.0
 
 
-class AsyncConnection(AsyncCalls):
+class AsyncConnection(AsyncCalls[Row]):
     """A session with a server. Tasks may share it: each call waits for those before it, and for the end of a block that
     has the connection for itself. What runs within such a block, in tasks that it has started too, is a part of it."""
 
@@ -39,7 +47,7 @@ class AsyncConnection(AsyncCalls):
         transport: Transport,
         address: tuple[str, int | None],
         autocommit: bool,
-        row_factory: RowFactory | None = None,
+        row_factory: RowFactory[Row] | None = None,
     ) -> None:
         super().__init__(autocommit, (), row_factory)
         # The task that takes the rows of a stream.
@@ -57,8 +65,8 @@ class AsyncConnection(AsyncCalls):
         autocommit: bool = False,
         prepare_threshold: int | None = 0,
         context: Any = None,
-        row_factory: RowFactory | None = None,
-        cursor_factory: type[AsyncCursor] | None = None,
+        row_factory: RowFactory[Row] | None = None,
+        cursor_factory: type[AsyncCursor[Row]] | None = None,
         **keywords: Any,
     ) -> Self:
         """Connects, as `onetrip.aio.connect`. `context` has the adapters that the connection begins with."""
@@ -71,6 +79,10 @@ class AsyncConnection(AsyncCalls):
         "continue" they do, and those before it hold."""
         self._usable()
         return AsyncPipeline(self, on_error)
+
+    def _pipeline_alone(self) -> AsyncPipeline:
+        """A block of our own."""
+        return AsyncPipeline(self, "abort")
 
     async def _prefetch(self, natives: list[_native.Lob], prefetch: Prefetch | None) -> None:
         self._check_alone()
@@ -289,8 +301,7 @@ class AsyncConnection(AsyncCalls):
                 self._wire().drop_copied()
                 self._transport.go_on_reading()
                 await to_its_end(self._abandon())
-            if self._is_heard and not self.closed:
-                self._tell()
+            self._tell_what_came()
         finally:
             self._lock.release()
 
@@ -364,8 +375,8 @@ async def connect(
     autocommit: bool = False,
     prepare_threshold: int | None = 0,
     context: Any = None,
-    row_factory: RowFactory | None = None,
-    cursor_factory: type[AsyncCursor] | None = None,
+    row_factory: RowFactory[Row] | None = None,
+    cursor_factory: type[AsyncCursor[Row]] | None = None,
     **keywords: Any,
 ) -> AsyncConnection[Row]:
     """Connects as `onetrip.connect` does, without blocking the event loop."""
@@ -380,11 +391,11 @@ async def connect(
     )
 
 
-Made = TypeVar("Made", bound=AsyncConnection)
+Made = TypeVar("Made", bound="AsyncConnection[Any]")
 
 
 async def _connected(
-    cls: type[Made], conninfo: str, autocommit: bool, row_factory: RowFactory | None, keywords: dict[str, Any]
+    cls: type[Made], conninfo: str, autocommit: bool, row_factory: RowFactory[Any] | None, keywords: dict[str, Any]
 ) -> Made:
     given = pairs(keywords)
     loop = asyncio.get_running_loop()
@@ -409,6 +420,8 @@ async def _connected(
             break
     if isinstance(failed, errors.Error):
         raise failed
+    if isinstance(failed, (asyncio.TimeoutError, TimeoutError)):
+        raise ConnectionTimeout("cannot connect: no answer within connect_timeout") from failed
     raise OperationalError(f"cannot connect: {failed or 'no server is named'}") from failed
 
 
@@ -416,7 +429,7 @@ class _WrongKind(OperationalError):
     """A server is not what target_session_attrs asks for."""
 
 
-async def _suits(candidate: _native.Candidate, connection: AsyncConnection) -> bool:
+async def _suits(candidate: _native.Candidate, connection: AsyncConnection[Any]) -> bool:
     """Whether a server is of the kind that is wanted."""
     if candidate.wanted == "any":
         return True

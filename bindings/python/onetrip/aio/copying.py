@@ -20,12 +20,12 @@ class AsyncCopy(BaseCopy):
     """A COPY under way, as `onetrip.Copy`: `async with cursor.copy("COPY ... FROM STDIN") as copy`. The connection is
     this block's alone: other tasks wait for the end of the block."""
 
-    cursor: AsyncCursor
+    cursor: AsyncCursor[Any]
     _BLOCK = "async with"
 
-    def __init__(self, cursor: AsyncCursor, statement: str) -> None:
+    def __init__(self, cursor: AsyncCursor[Any], statement: str) -> None:
         super().__init__(cursor, statement)
-        self._connection: AsyncConnection = cursor.connection
+        self._connection: AsyncConnection[Any] = cursor.connection
 
     async def write(self, data: str | bytes | bytearray | memoryview) -> None:
         """Adds data, in the format that the statement asks for; cut anywhere."""
@@ -94,6 +94,7 @@ class AsyncCopy(BaseCopy):
             self._add = None
             self._is_open = False
             self._connection._lock.release()
+            self._connection._tell_what_came()
 
     def _start(self, gives: bool) -> None:
         self._check()

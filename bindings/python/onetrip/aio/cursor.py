@@ -40,10 +40,10 @@ if TYPE_CHECKING:
 __all__ = ["AsyncClientCursor", "AsyncCursor", "AsyncRawCursor", "By", "Params", "Row", "Statement"]
 
 
-class AsyncCursor(BaseCursor):
+class AsyncCursor(BaseCursor[Row]):
     """Runs statements and gives out their rows. The rows of a statement are fetched in its one trip."""
 
-    connection: AsyncConnection
+    connection: AsyncConnection[Any]
     _operations: list[AsyncOperation]
 
     async def execute(
@@ -130,8 +130,7 @@ class AsyncCursor(BaseCursor):
             self._count, answers, self._tag = await connection._run_many(text, params_seq, by, how, returning)
             if answers:
                 self._take(answers)
-            if connection._is_heard:
-                connection._tell()
+            connection._tell_what_came()
             return
         if self._MERGES:
             each: list[tuple[str, Any]] = [(self._merged(text, row, how), None) for row in params_seq]
@@ -143,7 +142,7 @@ class AsyncCursor(BaseCursor):
         if block is not None:
             self._operations = [await block._add(one, row, how) for one, row in each]
         else:
-            async with connection.pipeline() as pipeline:
+            async with connection._pipeline_alone() as pipeline:
                 self._operations = [await pipeline._add(one, row, how) for one, row in each]
         self._sums = not returning
         if not self._operations:
@@ -174,8 +173,8 @@ class AsyncCursor(BaseCursor):
         return row if self._factory is None else self._make(row)
 
     async def fetchmany(self, size: int | None = None) -> list[Row]:
-        """The next `size` rows (`arraysize` unless given), fewer at the end."""
-        return self._made((await self._settled()).many(self.arraysize if size is None else size))
+        """The next `size` rows (`arraysize` unless given, or 0), fewer at the end."""
+        return self._made((await self._settled()).many(size or self.arraysize))
 
     async def fetchall(self) -> list[Row]:
         """All rows that are left."""
@@ -234,7 +233,6 @@ class AsyncCursor(BaseCursor):
         if not -len(self._answers) <= index < len(self._answers):
             raise IndexError(f"there are {len(self._answers)} results, and none with index {index}")
         self._show(index % len(self._answers))
-        self._answers[self._at].seek(0)
         return self
 
     async def callproc(self, name: str, args: Sequence[Any] = ()) -> Sequence[Any]:
@@ -272,12 +270,12 @@ class AsyncCursor(BaseCursor):
         return rows.many(len(rows) if size is None else size)
 
 
-class AsyncRawCursor(AsyncCursor):
+class AsyncRawCursor(AsyncCursor[Row]):
     """A cursor whose statements have `$1`, `$2`, … for placeholders, as the server knows them."""
 
     _HOW = RAW
 
 
-class AsyncClientCursor(Merging, AsyncCursor):
+class AsyncClientCursor(Merging, AsyncCursor[Row]):
     """A cursor that writes parameters into the statement's text, for statements that take none from the wire, such as
     DDL. With parameters too, it may be several statements."""

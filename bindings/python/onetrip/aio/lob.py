@@ -20,7 +20,7 @@ class AsyncLobReader(BaseLobReader, Generic[AnyStr]):
     """A large value, read from its beginning on, as a file is: bytes, or text where the value is text, of which sizes
     and positions count characters. NULL and a row that does not exist read as nothing."""
 
-    _connection: AsyncConnection
+    _connection: AsyncConnection[Any]
 
     async def read(self, size: int | None = -1) -> AnyStr:
         """The next bytes or characters, all that are left unless `size` is given; fewer at the end only. What was
@@ -48,7 +48,7 @@ class AsyncLobWriter(BaseLobWriter):
     `autocommit` and outside of a transaction all of it is kept, or nothing after an exception; in a transaction that
     is the transaction's affair."""
 
-    _connection: AsyncConnection
+    _connection: AsyncConnection[Any]
 
     async def write(self, data: Any) -> int:
         """Adds data, bytes or text as the value is; how much. Not all is sent before `close`."""

@@ -47,11 +47,11 @@ class AsyncPipeline(AsyncAdding, BasePipeline):
     wait, and what runs within the block is a part of it, by the connection's own calls too. A block within it ends when
     all of it is answered."""
 
-    connection: AsyncConnection
+    connection: AsyncConnection[Any]
     operations: list[AsyncOperation]
     _outer: AsyncPipeline | None
 
-    def __init__(self, connection: AsyncConnection, on_error: OnError) -> None:
+    def __init__(self, connection: AsyncConnection[Any], on_error: OnError) -> None:
         super().__init__(connection, on_error)
         self._inner: Self | None = None
         # Tasks that were started within the block wait one after the other.
@@ -81,7 +81,10 @@ class AsyncPipeline(AsyncAdding, BasePipeline):
         async with self._whole()._turn:
             if not last._comes():
                 self.connection._wire().request_replies()
-                await self.connection._transport.answered(last.id)
+                try:
+                    await self.connection._transport.answered(last.id)
+                finally:
+                    self.connection._tell_what_came()
 
     async def __aenter__(self) -> Self:
         connection = self.connection
@@ -124,6 +127,7 @@ class AsyncPipeline(AsyncAdding, BasePipeline):
             finally:
                 self.connection._block = None
                 self.connection._lock.release()
+                self.connection._tell_what_came()
         raise_first(self.operations, wire.first_failed if kind is None else None, self._outer is None)
         if kind is None and self._unheard is not None:
             raise self._unheard
@@ -161,6 +165,7 @@ class AsyncPipeline(AsyncAdding, BasePipeline):
                 if not connection.closed:
                     wire.begin_block(GOES_ON[whole.on_error])
                     whole._begins = connection._begins and wire.status == 0
+                connection._tell_what_came()
 
     @property
     def _first_failed(self) -> Callable[[list[int]], int | None]:

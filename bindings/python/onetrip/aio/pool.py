@@ -70,7 +70,7 @@ class AsyncPool:
             self._free.release()
             raise
 
-    async def give_back(self, connection: AsyncConnection) -> None:
+    async def give_back(self, connection: AsyncConnection[Any]) -> None:
         """Takes a connection back; a transaction that is left open is rolled back."""
         try:
             if connection.transaction_status not in (TransactionStatus.IDLE, TransactionStatus.UNKNOWN):

@@ -18,7 +18,7 @@ __all__ = ["AsyncTransaction", "Nested", "OutOfOrderTransactionNesting", "Rollba
 class AsyncTransaction(Nested):
     """A transaction, or a savepoint within one: kept at the end of the block, undone if it raises."""
 
-    _connection: AsyncConnection
+    _connection: AsyncConnection[Any]
 
     async def __aenter__(self) -> AsyncTransaction:
         connection = self._connection

@@ -97,6 +97,4 @@ class Connection(onetrip.Connection):
             pipeline._begins = pipeline._begins and begins
             for statement, params, how in (*((one, None, ONCE) for one in waiting), *last):
                 operation = pipeline._add(statement, params, how)
-        if self._is_heard:
-            self._tell()
         return operation._done()
