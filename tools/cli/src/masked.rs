@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 
+use onetrip_target::launch::without_passwords;
 use onetrip_target::{REDACTED, is_secret, redact};
 
 /// The words of a command line with their secrets hidden: passwords in URLs, and what follows `password=`, `--token` and
@@ -9,7 +10,7 @@ use onetrip_target::{REDACTED, is_secret, redact};
 pub(crate) fn masked(command: &[OsString]) -> Vec<String> {
     let mut follows_secret = false;
     let mut words = Vec::with_capacity(command.len());
-    for word in command {
+    for word in &without_passwords(command) {
         let word = word.to_string_lossy();
         let is_value = std::mem::take(&mut follows_secret) && !word.starts_with('-');
         follows_secret = word.starts_with('-') && !word.contains(['=', ':']) && names_secret(&word);

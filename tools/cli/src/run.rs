@@ -188,7 +188,7 @@ fn reachable(address: SocketAddr) -> SocketAddr {
 
 /// Names of the program and its first arguments: enough to tell a language, too little to hold a secret.
 fn names_of(program: &[OsString]) -> String {
-    let words = program.iter().take(NAMED_WORDS).map(|word| word.to_string_lossy());
+    let words = masked(program).into_iter().take(NAMED_WORDS);
     let is_name = |word: &str| !word.contains(['=', ':', '@']);
     let names =
         words.filter(|word| is_name(word)).map(|word| word.rsplit('/').next().unwrap_or_default().to_owned());

@@ -160,6 +160,73 @@ fn the_servers_own_client_is_led_by_arguments_wherever_its_option_file_leads() {
     assert!(text(&done.stderr).contains("option file /no/such.cnf cannot be read"), "{}", text(&done.stderr));
 }
 
+/// `bash -c SCRIPT` with `$O` for `onetrip run` and `$M` for the options that log in at the server.
+fn by_shell(script: &str, options: &str) -> Output {
+    let home = tempfile::tempdir().expect("a directory");
+    std::fs::write(home.path().join(".my.cnf"), options).expect("a file");
+    let log_in = format!("-uonetrip -ponetrip-secret -h127.0.0.1 -P{}", SERVER.0);
+    let mut command = std::process::Command::new("bash");
+    command.args(["-c", script]).env("HOME", home.path()).env("M", log_in);
+    command.env("O", format!("{} run", env!("CARGO_BIN_EXE_onetrip")));
+    command.stdin(Stdio::null()).output().expect("bash runs")
+}
+
+#[test]
+fn the_servers_own_client_runs_as_it_does_without_onetrip() {
+    let by_socket = format!("[client]\nsocket={}\nport={}\n", socket(), SERVER.0);
+    let password = "<(printf '[client]\\nuser=onetrip\\npassword=onetrip-secret\\n')";
+    for script in [
+        // A pipe is still there for the client.
+        &format!("$O mariadb --defaults-extra-file={password} onetrip -e 'SELECT 1; SELECT 2'"),
+        "$O mariadb -u onetrip -ponetrip-secret -e 'SELECT 1; SELECT 2' -- onetrip",
+        "$O mariadb -u onetrip -ponetrip-secret --protocol=tcp -e 'SELECT 1; SELECT 2' onetrip",
+        "$O mariadb -u onetrip -ponetrip-secret -Nh127.0.0.1 -e 'SELECT 1; SELECT 2'",
+        "$O mysql -u onetrip -ponetrip-secret -e 'SELECT 1; SELECT 2' onetrip",
+        "MYSQL_HOST=127.0.0.9 MYSQL_TCP_PORT=1 $O mariadb $M -e 'SELECT 1; SELECT 2'",
+    ] {
+        let done = by_shell(script, &by_socket);
+        let said = text(&done.stderr);
+        assert!(done.status.success() && said.contains("4 round trips"), "{script}: {said}");
+        assert!(!said.contains("onetrip-secret"), "{script}: {said}");
+    }
+    let done =
+        by_shell("MYSQL_HOST=127.0.0.9 $O mariadb-check -uonetrip -ponetrip-secret onetrip", &by_socket);
+    assert!(done.status.success(), "{}", text(&done.stderr));
+}
+
+#[test]
+fn a_client_that_asks_for_tls_is_left_alone_and_named() {
+    let done = by_shell("$O mariadb $M --ssl onetrip -e 'SELECT 1'", "");
+    let said = text(&done.stderr);
+    assert!(said.contains("mariadb left as it is: its option ssl asks for TLS"), "{said}");
+    assert!(!said.contains("the program gets these arguments"), "{said}");
+}
+
+#[test]
+fn a_password_among_a_clients_arguments_is_kept_nowhere() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = |name: &str| directory.path().join(name).to_str().expect("text").to_owned();
+    let (trace, report, page) = (file("a.trace"), file("a.json"), file("a.html"));
+    let to = format!("--trace {trace} --format json -o {report} --html {page}");
+    for script in [
+        format!("$O {to} mariadb $M onetrip -e 'SELECT 1'"),
+        format!(
+            "$O {to} --upstream mysql://127.0.0.1:{} sh -c \"mariadb $M onetrip -e 'SELECT 1'\"",
+            SERVER.0
+        ),
+        format!("$O {to} env mariadb -Bponetrip-secret $M onetrip -e 'SELECT 1'"),
+        format!("$O {to} true -dsn 'onetrip:onetrip-secret@tcp(127.0.0.1:{})/onetrip'", SERVER.0),
+        format!("$O {to} true --password onetrip-secret"),
+    ] {
+        let done = by_shell(&script, "");
+        assert!(!text(&done.stderr).contains("onetrip-secret"), "{script}: {}", text(&done.stderr));
+        for name in [&trace, &report, &page] {
+            let kept = text(&std::fs::read(name).expect("it was written"));
+            assert!(!kept.contains("onetrip-secret"), "{script}: {name} holds the password");
+        }
+    }
+}
+
 #[test]
 fn a_trace_gives_the_same_report_and_knows_the_server() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -193,6 +260,10 @@ fn what_only_postgresql_has_is_refused_by_name() {
     for option in [&["--remedies", "exact"][..], &["--isolation", "repeatable-read"], &["--tls"]] {
         let said = refused(&[&["run"], &to[..], option, &["--", "true"]].concat());
         assert!(said.contains(option[0]) && said.contains("MySQL"), "{said}");
+    }
+    let tls = "mysql://db?ssl-mode=VERIFY_IDENTITY&ssl-ca=ca.pem";
+    for command in [&["gateway", "--upstream", tls][..], &["run", "--upstream", tls, "--", "true"]] {
+        assert!(refused(command).contains("ssl-mode cannot be enforced"));
     }
     assert!(
         refused(&["gateway", "--upstream", "mysql://db", "--verify", "1/2"])
