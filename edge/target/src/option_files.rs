@@ -298,7 +298,9 @@ fn piped(file: &Path) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     match copied {
         Ok(0) | Err(rustix::io::Errno::AGAIN) => {}
-        Ok(_) => drop(File::from(from).read_to_end(&mut bytes).ok()?),
+        Ok(_) => {
+            File::from(from).read_to_end(&mut bytes).ok()?;
+        }
         Err(_) => return None,
     }
     Some(bytes)
@@ -514,18 +516,18 @@ mod tests {
     fn a_pipe_is_read_and_still_holds_what_it_held() {
         use std::io::Write;
         use std::os::fd::AsRawFd;
-        let (from, mut to) = std::io::pipe().unwrap();
+        let (from, to) = rustix::pipe::pipe().unwrap();
         let text = "[client]\nhost=db\npassword=x\n";
         let writer = std::thread::spawn(move || {
             std::thread::sleep(Duration::from_millis(20));
-            to.write_all(text.as_bytes()).unwrap();
+            File::from(to).write_all(text.as_bytes()).unwrap();
         });
         let named = format!("--defaults-extra-file=/proc/self/fd/{}", from.as_raw_fd());
         let (_directory, environment) = home(&[]);
         assert_eq!(host(&[&named], "mysql", &environment).as_deref(), Some("db"));
         writer.join().unwrap();
         let mut left = String::new();
-        (&from).read_to_string(&mut left).unwrap();
+        File::from(from).read_to_string(&mut left).unwrap();
         assert_eq!(left, text);
     }
 
