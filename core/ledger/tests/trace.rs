@@ -1,9 +1,11 @@
 //! The trace file: what is written is read, and whatever happens to the file, complete blocks survive.
 
 use std::fs;
+use std::io::{Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::sync::Mutex;
+use std::time::Duration;
 
 use onetrip_ledger::trace::{BLOCK_BYTES_MAX, Records, TraceHeader, decode_block};
 use onetrip_ledger::{
@@ -301,6 +303,30 @@ fn pipes_and_devices_are_written_to() {
         writer.finish(0).unwrap();
     }
     drop(reader);
+}
+
+#[test]
+fn a_pipe_that_is_full_is_not_waited_for_before_the_first_block() {
+    let directory = tempfile::tempdir().unwrap();
+    let pipe = directory.path().join("pipe");
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+    let mut both = fs::OpenOptions::new().read(true).write(true).custom_flags(0o4000).open(&pipe).unwrap();
+    let mut filled = 0;
+    while let Ok(bytes) = both.write(&[b'x'; 4096]) {
+        filled += bytes;
+    }
+    let (created, writer) = std::sync::mpsc::channel();
+    let at = pipe.clone();
+    std::thread::spawn(move || created.send(TraceWriter::create(&at, TraceHeader::now(false)).unwrap()));
+    let mut writer = writer.recv_timeout(Duration::from_secs(10)).expect("the pipe is waited for");
+    both.read_exact(&mut vec![0; filled]).unwrap();
+    writer.append(1, b"\x10\0\0\0\0").unwrap();
+    writer.finish(0).unwrap();
+    let mut bytes = vec![0; 4096];
+    let count = both.read(&mut bytes).unwrap();
+    let copy = directory.path().join("copy.trace");
+    fs::write(&copy, &bytes[..count]).unwrap();
+    assert_eq!(ends_of(&copy), (vec![1, 0], 0, true));
 }
 
 /// What the trace says of itself.

@@ -14,6 +14,8 @@ use super::{StreamEncoder, TRACE_STREAM, TraceError};
 pub struct TraceWriter {
     path: PathBuf,
     file: File,
+    /// What a pipe or a device gets with its first block: nothing waits for its reader before.
+    held: Vec<u8>,
     salt: u32,
     /// End of the last complete block.
     good_len: u64,
@@ -23,7 +25,8 @@ pub struct TraceWriter {
 }
 
 impl TraceWriter {
-    /// Creates the file, for its owner only, or replaces a trace that is there. Writes to pipes and devices as well.
+    /// Creates the file, for its owner only, or replaces a trace that is there. Writes to pipes and devices as well, but
+    /// not before the first block: a pipe may be full.
     ///
     /// # Errors
     ///
@@ -46,10 +49,14 @@ impl TraceWriter {
         } else if !kind.is_fifo() && !kind.is_char_device() {
             return Err(with_path(io::Error::new(io::ErrorKind::InvalidInput, "is not a file; name one")));
         }
-        let bytes = header.to_bytes();
-        file.write_all(&bytes).map_err(with_path)?;
-        let (path, begin) = (path.to_owned(), bytes.len() as u64);
-        Ok(Self { path, file, salt: header.salt, good_len: begin, last_at: begin, is_cut: false })
+        let mut held = header.to_bytes().to_vec();
+        let begin = held.len() as u64;
+        if kind.is_file() {
+            file.write_all(&held).map_err(with_path)?;
+            held.clear();
+        }
+        let path = path.to_owned();
+        Ok(Self { path, file, held, salt: header.salt, good_len: begin, last_at: begin, is_cut: false })
     }
 
     /// Appends one block in one write; on an error the file is cut back to its last complete block, and the trace has
@@ -107,12 +114,14 @@ impl TraceWriter {
     }
 
     fn write_over(&mut self, stream: u32, payload: &[u8]) -> io::Result<()> {
-        let mut block = Vec::with_capacity(BLOCK_HEADER_BYTES + payload.len());
+        let mut block = std::mem::take(&mut self.held);
+        let held_bytes = block.len();
+        block.reserve(BLOCK_HEADER_BYTES + payload.len());
         block.extend_from_slice(&BlockHeader::of(self.salt, stream, payload).to_bytes());
         block.extend_from_slice(payload);
         self.file.write_all(&block)?;
         self.last_at = self.good_len;
-        self.good_len += block.len() as u64;
+        self.good_len += (block.len() - held_bytes) as u64;
         Ok(())
     }
 
