@@ -23,6 +23,10 @@ const OBJECT_COLUMNS_MAX: usize = 8;
 /// Key-like columns of a result that are kept.
 pub(crate) const KEY_COLUMNS_MAX: usize = 16;
 
+/// Stands for a scope whose label has no number. It is never written: the unit is counted as one without a known scope,
+/// and no other scope takes it.
+pub(crate) const UNTOLD_SCOPE: u32 = u32::MAX;
+
 /// Texts of one connection under small numbers, defined in its stream before their first use.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
@@ -72,12 +76,15 @@ impl Names {
         }
     }
 
-    /// The id of a scope's label; zero for none.
+    /// The id of a scope's label; zero for none, [`UNTOLD_SCOPE`] where there are too many.
     pub(crate) fn scope(&mut self, label: &[u8], stream: &mut StreamEncoder) -> u32 {
         if label.is_empty() {
             return 0;
         }
-        self.scopes.intern(&mut self.bytes, &self.shared, label, |id| stream.scope(id, label))
+        match self.scopes.intern(&mut self.bytes, &self.shared, label, |id| stream.scope(id, label)) {
+            0 => UNTOLD_SCOPE,
+            id => id,
+        }
     }
 
     /// The id of a result's layout, from the body of its RowDescription; zero for one without keys.
@@ -140,11 +147,6 @@ impl Names {
     /// Whether statements or results are not told apart.
     pub(crate) fn leaves_out_templates(&self) -> bool {
         self.templates.leaves_out
-    }
-
-    /// Whether scopes are not told apart.
-    pub(crate) fn leaves_out_scopes(&self) -> bool {
-        self.scopes.leaves_out
     }
 }
 

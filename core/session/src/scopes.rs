@@ -1,11 +1,11 @@
 //! Scopes that programs name: in comments, settings and the application's name.
 
-use onetrip_ledger::StreamEncoder;
+use onetrip_ledger::{Exchange, StreamEncoder};
 use onetrip_sql::sqlcommenter::{Tags, trace_of};
 use onetrip_sql::{Lifted, StatementKind};
 
 use crate::canonical::Values;
-use crate::names::Names;
+use crate::names::{Names, UNTOLD_SCOPE};
 use crate::tally::Tally;
 
 /// Longest label of a scope, in bytes.
@@ -25,8 +25,27 @@ pub(crate) struct Scopes {
 }
 
 impl Scopes {
+    /// Puts a unit that names no scope itself on the current one, and counts its statements if there was no room for the
+    /// label.
+    pub(crate) fn settle(
+        &mut self,
+        exchange: &mut Exchange,
+        tally: &Tally,
+        names: &mut Names,
+        stream: &mut StreamEncoder,
+    ) {
+        if exchange.scope == 0 {
+            self.update(tally, names, stream);
+            exchange.scope = self.current();
+        }
+        if exchange.scope == UNTOLD_SCOPE {
+            exchange.scope = 0;
+            exchange.cut.unscoped += exchange.statements.len() as u64 + exchange.cut.statements;
+        }
+    }
+
     /// The scope of a statement that names none itself.
-    pub(crate) fn current(&self) -> u32 {
+    fn current(&self) -> u32 {
         let named = [self.set, self.common].into_iter().find(|scope| *scope != 0);
         named.unwrap_or(self.application)
     }
@@ -37,7 +56,7 @@ impl Scopes {
     }
 
     /// All sessions may have got another scope.
-    pub(crate) fn update(&mut self, tally: &Tally, names: &mut Names, stream: &mut StreamEncoder) {
+    fn update(&mut self, tally: &Tally, names: &mut Names, stream: &mut StreamEncoder) {
         if let Some(label) = tally.label_after(&mut self.common_version) {
             self.common = names.scope(&label, stream);
         }

@@ -5,7 +5,7 @@ mod common;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{bind, complete, execute, message, parse, query, ready, startup, sync};
+use common::{bind, complete, execute, message, parse, query, ready, startup, startup_with, sync};
 use onetrip_heap::{LIVE, PEAK};
 use onetrip_ledger::{Analyzer, Gaps, Moment, Mutes, Summary, ValueHasher};
 use onetrip_session::{Session, SessionConfig, SessionError, Texts, Verdict};
@@ -50,8 +50,12 @@ impl Watched {
     }
 
     fn serving() -> Self {
+        Self::serving_after(&startup())
+    }
+
+    fn serving_after(startup: &[u8]) -> Self {
         let mut watched = Self::opening();
-        watched.client(&startup()).expect("a good packet");
+        watched.client(startup).expect("a good packet");
         watched.server(&[message(b'R', &[0; 4]), ready(b'I')].concat());
         watched
     }
@@ -119,6 +123,36 @@ fn texts_that_all_differ_are_kept_up_to_a_bound_and_counted_beyond() {
     let summary = watched.summary();
     assert_eq!((summary.trips.work(), summary.statements), (600, 600));
     assert!((500..600).contains(&summary.gaps.untold_statements), "{:?}", summary.gaps);
+}
+
+#[test]
+fn a_label_without_room_is_counted_and_no_other_scope_takes_its_statements() {
+    let mut watched = Watched::serving_after(&startup_with(&[("user", "me"), ("application_name", "shop")]));
+    for number in 0..20 {
+        watched.client(&query(&format!("SELECT 1 AS \"{number:07}{}\"", "x".repeat(60_000)))).expect("good");
+        watched.server(&[complete("SELECT 1"), ready(b'I')].concat());
+    }
+    // Small texts take the room that is left.
+    for number in 0..2_000 {
+        watched.client(&query(&format!("SELECT \"{number:07}\""))).expect("a good message");
+        watched.server(&[complete("SELECT 1"), ready(b'I')].concat());
+    }
+    for text in ["SELECT 1 /* route='/late' */", "SELECT 1"] {
+        for _ in 0..500 {
+            watched.client(&query(text)).expect("a good message");
+            watched.server(&[complete("SELECT 1"), ready(b'I')].concat());
+        }
+    }
+    watched.client(&query("SET onetrip.scope = 'later'")).expect("a good message");
+    watched.server(&[complete("SET"), ready(b'I')].concat());
+    watched.client(&query("SELECT 1")).expect("a good message");
+    watched.server(&[complete("SELECT 1"), ready(b'I')].concat());
+    let summary = watched.summary();
+    // The setting holds from its own statement on.
+    assert_eq!((summary.statements, summary.gaps.unscoped_statements), (3_022, 502));
+    let scopes: Vec<_> =
+        summary.scopes.iter().map(|scope| (scope.label.as_str(), scope.statements)).collect();
+    assert_eq!(scopes, [("shop", 2_520), ("", 502)]);
 }
 
 #[test]

@@ -380,13 +380,7 @@ impl Books {
             exchange.obstacle = Some(Obstacle::WatchedOnly);
             let tally = &self.config.common.tally;
             tally.book(&exchange);
-            if exchange.scope == 0 {
-                self.scopes.update(tally, &mut self.names, &mut self.stream);
-                exchange.scope = self.scopes.current();
-            }
-            if exchange.scope == 0 && self.names.leaves_out_scopes() {
-                exchange.cut.unscoped += exchange.statements.len() as u64 + exchange.cut.statements;
-            }
+            self.scopes.settle(&mut exchange, tally, &mut self.names, &mut self.stream);
             self.stream.exchange(&exchange);
             self.units.recycle(exchange);
         }

@@ -386,13 +386,8 @@ impl Session {
             exchange.status = self.core.status;
             let tally = &self.config.common.tally;
             tally.book(&exchange);
-            if exchange.scope == 0 {
-                self.core.scopes.update(tally, &mut self.core.names, &mut self.core.stream);
-                exchange.scope = self.core.scopes.current();
-            }
-            if exchange.scope == 0 && self.core.names.leaves_out_scopes() {
-                exchange.cut.unscoped += exchange.statements.len() as u64 + exchange.cut.statements;
-            }
+            let Core { scopes, names, stream, .. } = &mut self.core;
+            scopes.settle(&mut exchange, tally, names, stream);
             self.core.stream.exchange(&exchange);
             self.core.units.recycle(exchange);
         }

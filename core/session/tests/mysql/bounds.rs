@@ -5,7 +5,8 @@ use onetrip_wire::mysql::dialogue::Side;
 use proptest::prelude::*;
 
 use crate::stage::{
-    BIGINT, END, OK, Stage, column, execute, of_statement, prepare, prepared, query, result, row, slices,
+    BIGINT, CONNECT_ATTRS, END, OK, PLAIN, Stage, column, execute, login, of_statement, prepare, prepared,
+    query, result, row, slices,
 };
 
 /// Bound of a session beside its records.
@@ -66,6 +67,29 @@ fn the_whole_conversation_is_understood() {
     assert_eq!(stage.session.take_unseen(), None);
     let books = stage.books();
     assert_eq!((books.summary.trips.total, books.summary.unanswered, books.lost_bytes), (2 + 5, 0, 0));
+}
+
+#[test]
+fn a_label_without_room_is_counted_and_no_other_scope_takes_its_statements() {
+    let mut stage = Stage::greeted(PLAIN | CONNECT_ATTRS);
+    let attributes = [("program_name", "shop")];
+    stage.client(&[(1, &login(PLAIN | CONNECT_ATTRS, &attributes))]).server(&[(2, OK)]);
+    for number in 0..20 {
+        stage.turn(&query(&format!("DO `{number:07}{}`", "x".repeat(60_000))), &[OK]);
+    }
+    for number in 0..2_000 {
+        stage.turn(&query(&format!("DO `{number:07}`")), &[OK]);
+    }
+    for text in ["DO 1 /* route='/late' */", "DO 1"] {
+        for _ in 0..500 {
+            stage.turn(&query(text), &[OK]);
+        }
+    }
+    let summary = stage.books().summary;
+    assert_eq!((summary.statements, summary.gaps.unscoped_statements), (3_020, 500));
+    let scopes: Vec<_> =
+        summary.scopes.iter().map(|scope| (scope.label.as_str(), scope.statements)).collect();
+    assert_eq!(scopes, [("shop", 2_520), ("", 500)]);
 }
 
 #[test]
