@@ -75,7 +75,8 @@ impl Tally {
             _ => &self.work_trips,
         };
         trips.fetch_add(u64::from(exchange.starts_trip), Ordering::Release);
-        self.statements.fetch_add(exchange.statements.len() as u64, Ordering::Release);
+        let statements = exchange.statements.len() as u64 + exchange.cut.statements;
+        self.statements.fetch_add(statements, Ordering::Release);
     }
 
     /// The label, if it is another than that of the version.
@@ -91,6 +92,8 @@ impl Tally {
 
 #[cfg(test)]
 mod tests {
+    use onetrip_ledger::{Cut, Statement};
+
     use super::*;
 
     #[test]
@@ -114,5 +117,13 @@ mod tests {
         tally.book(&unit(UnitKind::Query, false));
         let counted = Counts { work_trips: 1, connect_trips: 1, statements: 0, connections: 1, endless: 0 };
         assert_eq!(tally.counts(), counted);
+    }
+
+    #[test]
+    fn statements_that_are_not_kept_are_counted_too() {
+        let tally = Tally::default();
+        let cut = Cut { statements: 1_990, ..Cut::default() };
+        tally.book(&Exchange { statements: vec![Statement::default(); 10], cut, ..Exchange::default() });
+        assert_eq!(tally.counts().statements, 2_000);
     }
 }
