@@ -73,7 +73,8 @@ impl Dialer {
             Protocol::Postgres => connector(&conninfo)?,
             Protocol::Mysql => None, // the client speaks it with the server itself, if it does
         };
-        Ok(Self { conninfo, tls, links: link.map(Links::new) })
+        let links = link.map(|spec| Links::new(spec, conninfo.keepalives));
+        Ok(Self { conninfo, tls, links })
     }
 
     /// Another database, as far away.

@@ -1,14 +1,17 @@
 //! A simulated distance between the gateway and the database.
 
 use std::net::SocketAddr;
+use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::{io, mem};
 
 use onetrip_link::{LinkSpec, LinkStats, Relay, Target};
+use onetrip_target::Keepalives;
 use onetrip_target::address::Address;
 
 use crate::dial::connect;
+use crate::socket::watch;
 
 /// A relay for each address of the database, started when it is first dialled.
 ///
@@ -16,6 +19,8 @@ use crate::dial::connect;
 #[derive(Debug)]
 pub(crate) struct Links {
     spec: LinkSpec,
+    /// Of the leg to the database, which is the relay's.
+    keepalives: Keepalives,
     relays: Mutex<Vec<(Address, Relay)>>,
 }
 
@@ -29,8 +34,8 @@ pub struct LinkOutcome {
 }
 
 impl Links {
-    pub(crate) fn new(spec: LinkSpec) -> Self {
-        Self { spec, relays: Mutex::default() }
+    pub(crate) fn new(spec: LinkSpec, keepalives: Keepalives) -> Self {
+        Self { spec, keepalives, relays: Mutex::default() }
     }
 
     pub(crate) fn spec(&self) -> &LinkSpec {
@@ -57,7 +62,9 @@ impl Links {
         if let Some((_, relay)) = relays.iter().find(|(known, _)| known == address) {
             return Ok(relay.local_addr());
         }
-        let relay = Relay::start(self.spec.clone(), target)?;
+        let keepalives = self.keepalives;
+        let watched = move |socket: BorrowedFd<'_>| watch(socket, &keepalives);
+        let relay = Relay::start_prepared(self.spec.clone(), target, watched)?;
         let near_end = relay.local_addr();
         relays.push((address.clone(), relay));
         Ok(near_end)

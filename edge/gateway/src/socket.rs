@@ -92,18 +92,25 @@ pub(crate) const CLIENT_KEEPALIVES: Keepalives = Keepalives {
 };
 
 impl Socket {
-    /// Has the kernel look whether the peer is still there. A system that knows no such option goes without.
+    /// Has the kernel look whether the peer is still there.
     pub(crate) fn watch(&self, keepalives: &Keepalives) {
-        let Self::Tcp(stream) = self else { return };
-        let _ = sockopt::set_socket_keepalive(stream, keepalives.is_on);
-        if keepalives.is_on {
-            let _ = keepalives.idle.map(|idle| sockopt::set_tcp_keepidle(stream, idle));
-            let _ = keepalives.interval.map(|interval| sockopt::set_tcp_keepintvl(stream, interval));
-            let _ = keepalives.count.map(|count| sockopt::set_tcp_keepcnt(stream, count));
+        match self {
+            Self::Tcp(stream) => watch(stream.as_fd(), keepalives),
+            Self::Unix(_) => {}
         }
-        let millis = |timeout: Duration| u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX);
-        let _ = keepalives.user_timeout.map(|timeout| sockopt::set_tcp_user_timeout(stream, millis(timeout)));
     }
+}
+
+/// Has the kernel look whether the peer of a TCP socket is still there. A system that knows no such option goes without.
+pub(crate) fn watch(socket: BorrowedFd<'_>, keepalives: &Keepalives) {
+    let _ = sockopt::set_socket_keepalive(socket, keepalives.is_on);
+    if keepalives.is_on {
+        let _ = keepalives.idle.map(|idle| sockopt::set_tcp_keepidle(socket, idle));
+        let _ = keepalives.interval.map(|interval| sockopt::set_tcp_keepintvl(socket, interval));
+        let _ = keepalives.count.map(|count| sockopt::set_tcp_keepcnt(socket, count));
+    }
+    let millis = |timeout: Duration| u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX);
+    let _ = keepalives.user_timeout.map(|timeout| sockopt::set_tcp_user_timeout(socket, millis(timeout)));
 }
 
 impl From<TcpStream> for Socket {
@@ -146,5 +153,34 @@ mod tcp_info {
         }
         let field = |at: usize| u32::from_ne_bytes([info[at], info[at + 1], info[at + 2], info[at + 3]]);
         Some(PathTime { rtt_us: field(RTT_AT), rtt_min_us: field(RTT_MIN_AT) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_gets_what_the_settings_say_and_no_more() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("it is bound");
+        let socket = || std::net::TcpStream::connect(address).expect("it listens");
+        let seconds = Duration::from_secs;
+        let set = socket();
+        let user_timeout = Some(Duration::from_millis(1_500));
+        let (idle, interval) = (Some(seconds(5)), Some(seconds(2)));
+        watch(set.as_fd(), &Keepalives { is_on: true, idle, interval, count: Some(3), user_timeout });
+        assert_eq!(sockopt::socket_keepalive(&set), Ok(true));
+        assert_eq!(sockopt::tcp_keepidle(&set), Ok(seconds(5)));
+        assert_eq!(sockopt::tcp_keepintvl(&set), Ok(seconds(2)));
+        assert_eq!(sockopt::tcp_keepcnt(&set), Ok(3));
+        assert_eq!(sockopt::tcp_user_timeout(&set), Ok(1_500));
+
+        let unset = socket();
+        let defaults = sockopt::tcp_keepidle(&unset);
+        watch(unset.as_fd(), &Keepalives { is_on: false, idle, ..Keepalives::default() });
+        assert_eq!(sockopt::socket_keepalive(&unset), Ok(false));
+        assert_eq!(sockopt::tcp_keepidle(&unset), defaults);
+        assert_eq!(sockopt::tcp_user_timeout(&unset), Ok(0));
     }
 }

@@ -16,6 +16,7 @@ use common::server::{RunningGateway, Server, config, endpoint_of};
 use common::stub::Stub;
 use onetrip_gateway::{Gateway, GatewayConfig, ListenAddress, Outcome};
 use onetrip_ledger::{Mutes, Summary};
+use onetrip_link::LinkSpec;
 use onetrip_target::Conninfo;
 use onetrip_wire::pg::backend;
 
@@ -90,7 +91,7 @@ fn a_trace_that_is_read_by_another_program_arrives_whole() {
     assert!(bytes.starts_with(b"onetrip\0") && bytes.len() > 200, "{} bytes", bytes.len());
 }
 
-/// Timers of the kernel on established connections of this port, by `/proc/net/tcp`: 2 is keepalive.
+/// Timers of the kernel on established connections of this port, by `/proc/net/tcp`.
 fn timers(port: u16, place: usize) -> Vec<u8> {
     let table = fs::read_to_string("/proc/net/tcp").expect("Linux");
     let lines = table.lines().skip(1).map(|line| line.split_whitespace().collect::<Vec<_>>());
@@ -106,25 +107,50 @@ fn timers(port: u16, place: usize) -> Vec<u8> {
 #[test]
 fn the_kernel_watches_over_both_legs() {
     let server = Server::start(&["--auth", "trust"]);
-    assert_watched(server.upstream(), server.at.port);
+    assert_watched(config(server.upstream()), server.at.port, KEEPALIVE);
 }
 
 #[test]
 fn the_kernel_watches_over_both_legs_of_a_stub() {
     let stub = Stub::start();
-    assert_watched(stub.upstream(), stub.port);
+    assert_watched(config(stub.upstream()), stub.port, KEEPALIVE);
 }
 
-fn assert_watched(conninfo: Conninfo, upstream: u16) {
+#[test]
+fn the_kernel_watches_over_both_legs_of_a_simulated_distance() {
+    let stub = Stub::start();
+    let link = Some(LinkSpec::with_rtt(Duration::from_millis(1)));
+    assert_watched(GatewayConfig { link, ..config(stub.upstream()) }, stub.port, KEEPALIVE);
+}
+
+#[test]
+fn the_leg_to_the_database_is_not_watched_where_that_is_not_wanted() {
+    for rtt in [None, Some(Duration::from_millis(1))] {
+        let stub = Stub::start();
+        let mut upstream = stub.upstream();
+        upstream.keepalives.is_on = false;
+        let link = rtt.map(LinkSpec::with_rtt);
+        assert_watched(GatewayConfig { link, ..config(upstream) }, stub.port, NO_TIMER);
+    }
+}
+
+/// Timers of `/proc/net/tcp`.
+const NO_TIMER: u8 = 0;
+const KEEPALIVE: u8 = 2;
+
+/// Each session's leg to the client has the kernel's keepalive, and the one to the database this timer.
+fn assert_watched(config: GatewayConfig, upstream: u16, expected: u8) {
     const LOCAL: usize = 1;
     const REMOTE: usize = 2;
-    let gateway = RunningGateway::start(config(conninfo));
+    let gateway = RunningGateway::start(config);
     let sessions: Vec<_> = (0..5).map(|_| RawClient::session(&gateway.endpoint(), "postgres")).collect();
     let deadline = Instant::now() + PATIENCE;
     // The timer of what was just sent comes before that of keepalive.
-    let all = |timers: Vec<u8>| timers.len() == sessions.len() && timers.iter().all(|timer| *timer == 2);
+    let all = |timers: Vec<u8>, wanted: u8| {
+        timers.len() == sessions.len() && timers.iter().all(|timer| *timer == wanted)
+    };
     let port = gateway.endpoint().port();
-    while !(all(timers(port, LOCAL)) && all(timers(upstream, REMOTE))) {
+    while !(all(timers(port, LOCAL), KEEPALIVE) && all(timers(upstream, REMOTE), expected)) {
         assert!(Instant::now() < deadline, "{:?} {:?}", timers(port, LOCAL), timers(upstream, REMOTE));
         thread::sleep(Duration::from_millis(20));
     }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use rustix::event::{EventfdFlags, eventfd};
-use rustix::fd::OwnedFd;
+use rustix::fd::{BorrowedFd, OwnedFd};
 
 use crate::pacer::Pacer;
 use crate::spec::LinkSpec;
@@ -34,6 +34,9 @@ impl From<PathBuf> for Target {
     }
 }
 
+/// Sets options on a socket that will connect to the target.
+pub(crate) type Prepare = Box<dyn Fn(BorrowedFd<'_>) + Send>;
+
 /// A simulated link in the background: connections to [`local_addr`](Self::local_addr) reach the target as if it were
 /// as far away as the spec says. Dropping it cuts its connections.
 #[derive(Debug)]
@@ -52,9 +55,28 @@ impl Relay {
 
     /// Like [`start`](Self::start), on a listener of the caller's.
     pub fn start_on(spec: LinkSpec, listener: TcpListener, target: impl Into<Target>) -> io::Result<Self> {
+        Self::start_with(spec, listener, target.into(), Box::new(|_| ()))
+    }
+
+    /// Like [`start`](Self::start), where each socket to the target gets options before it connects.
+    pub fn start_prepared(
+        spec: LinkSpec,
+        target: impl Into<Target>,
+        prepare: impl Fn(BorrowedFd<'_>) + Send + 'static,
+    ) -> io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        Self::start_with(spec, listener, target.into(), Box::new(prepare))
+    }
+
+    fn start_with(
+        spec: LinkSpec,
+        listener: TcpListener,
+        target: Target,
+        prepare: Prepare,
+    ) -> io::Result<Self> {
         let local_addr = listener.local_addr()?;
         let shutdown = Shutdown::new()?;
-        let pacer = spawn(spec, listener, target.into(), &shutdown)?;
+        let pacer = spawn(spec, listener, target, prepare, &shutdown)?;
         Ok(Self { local_addr, shutdown, pacer: Some(pacer) })
     }
 
@@ -96,16 +118,17 @@ pub fn serve(
     target: impl Into<Target>,
     shutdown: &Shutdown,
 ) -> io::Result<LinkStats> {
-    join(spawn(spec, listener, target.into(), shutdown)?)
+    join(spawn(spec, listener, target.into(), Box::new(|_| ()), shutdown)?)
 }
 
 fn spawn(
     spec: LinkSpec,
     listener: TcpListener,
     target: Target,
+    prepare: Prepare,
     shutdown: &Shutdown,
 ) -> io::Result<JoinHandle<io::Result<LinkStats>>> {
-    let pacer = Pacer::new(spec, listener, target, Arc::clone(&shutdown.control))?;
+    let pacer = Pacer::new(spec, listener, (target, prepare), Arc::clone(&shutdown.control))?;
     thread::Builder::new().name("onetrip-link".to_owned()).spawn(move || pacer.run())
 }
 

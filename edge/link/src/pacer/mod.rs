@@ -16,16 +16,16 @@ use std::sync::Arc;
 use rustix::event::epoll;
 use rustix::fd::OwnedFd;
 
-use crate::relay::{Control, Target};
+use crate::relay::{Control, Prepare, Target};
 use crate::spec::LinkSpec;
 use crate::stats::LinkStats;
 use running::Running;
 
 /// A relay that is ready to run: everything that can be refused has been granted.
-#[derive(Debug)]
 pub(crate) struct Pacer {
     spec: LinkSpec,
     target: Target,
+    prepare: Prepare,
     listener: TcpListener,
     control: Arc<Control>,
     events: OwnedFd,
@@ -35,14 +35,14 @@ impl Pacer {
     pub(crate) fn new(
         spec: LinkSpec,
         listener: TcpListener,
-        target: Target,
+        (target, prepare): (Target, Prepare),
         control: Arc<Control>,
     ) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
         let events = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         epoll::add(&events, &listener, epoll::EventData::new_u64(LISTENER), epoll::EventFlags::IN)?;
         epoll::add(&events, control.wake_fd(), epoll::EventData::new_u64(CONTROL), epoll::EventFlags::IN)?;
-        Ok(Self { spec, target, listener, control, events })
+        Ok(Self { spec, target, prepare, listener, control, events })
     }
 
     /// Runs in the calling thread until shutdown.

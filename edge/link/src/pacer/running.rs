@@ -298,7 +298,7 @@ impl Running {
 
     fn dial(&mut self, id: u64, now: Moment) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
-        let dialled = Socket::dial(&self.pacer.target).and_then(|socket| {
+        let dialled = Socket::dial(&self.pacer.target, &self.pacer.prepare).and_then(|socket| {
             socket.register(&self.pacer.events, token(id, Side::Target))?;
             Ok(socket)
         });

@@ -6,11 +6,11 @@ use std::time::Duration;
 use nix::sys::socket::sockopt::ReceiveTimestampns;
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg, setsockopt};
 use rustix::event::epoll;
-use rustix::fd::{AsRawFd, OwnedFd};
+use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 
-use crate::relay::Target;
+use crate::relay::{Prepare, Target};
 
 /// One end of a relayed connection.
 #[derive(Debug)]
@@ -58,9 +58,13 @@ impl Socket {
     }
 
     /// Starts to connect; the first event tells how it went.
-    pub(super) fn dial(target: &Target) -> io::Result<Self> {
+    pub(super) fn dial(target: &Target, prepare: &Prepare) -> io::Result<Self> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-        let open = |family| net::socket_with(family, SocketType::STREAM, flags, None);
+        let open = |family| {
+            let fd = net::socket_with(family, SocketType::STREAM, flags, None)?;
+            prepare(fd.as_fd());
+            Ok::<_, Errno>(fd)
+        };
         let (fd, outcome) = match target {
             Target::Tcp(address) => {
                 let fd = open(if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 })?;
