@@ -260,7 +260,7 @@ fn write(
     progress: &Progress,
     lost: &AtomicU64,
 ) -> Option<TraceError> {
-    let mut failed = None;
+    let (mut failed, mut has_ended) = (None, false);
     for (stream, block) in std::iter::from_fn(|| blocks.take()).flatten() {
         match writer.append(stream, &block) {
             Ok(()) => {
@@ -268,11 +268,16 @@ fn write(
             }
             Err(error) => {
                 progress.lost_bytes.fetch_add(block.len() as u64, Ordering::Relaxed);
-                if failed.is_none() {
-                    let text = format!("{error}; the trace ends here, the gateway goes on");
-                    notice(Kind::Trace, None, &text);
-                    failed = Some(error);
+                // The writer appends nothing after another error, and says the same each time.
+                if !has_ended {
+                    has_ended = ends_trace(&error);
+                    let what = match has_ended {
+                        true => "the trace ends here, the gateway goes on",
+                        false => "it is left out, the trace goes on",
+                    };
+                    notice(Kind::Trace, None, &format!("{error}; {what}"));
                 }
+                failed.get_or_insert(error);
             }
         }
     }
@@ -280,4 +285,39 @@ fn write(
     let lost = lost.load(Ordering::Relaxed) + progress.lost_bytes.load(Ordering::Relaxed);
     let ended = writer.finish(lost);
     failed.or(ended.err())
+}
+
+/// Whether nothing is appended after this error.
+fn ends_trace(error: &TraceError) -> bool {
+    !matches!(error, TraceError::TooLong { .. })
+}
+
+#[cfg(test)]
+mod tests {
+    use onetrip_ledger::TraceReader;
+    use onetrip_ledger::trace::BLOCK_BYTES_MAX;
+
+    use super::*;
+
+    #[test]
+    fn a_block_that_is_too_long_is_left_out_and_does_not_end_the_trace() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("run.trace");
+        let writer = TraceWriter::create(&path, TraceHeader::now(false)).expect("a new file");
+        let (handing, taking) = queue();
+        for (stream, bytes) in [(1, 8), (2, BLOCK_BYTES_MAX + 1), (3, 8)] {
+            handing.hand_over(stream, vec![0; bytes], usize::MAX).expect("there is room");
+        }
+        drop(handing);
+        let (progress, lost) = (Progress::default(), AtomicU64::new(0));
+        let error = write(writer, &taking, &progress, &lost).expect("a block is missing");
+        assert!(matches!(error, TraceError::TooLong { stream: 2, .. }) && !ends_trace(&error), "{error}");
+        let mut reader = TraceReader::open(&path).expect("a trace");
+        let mut streams = Vec::new();
+        while let Some(block) = reader.next_block().expect("it is readable") {
+            streams.push(block.stream);
+        }
+        assert_eq!(streams, [1, 3, TRACE_STREAM]);
+        assert_eq!(progress.lost_bytes.load(Ordering::Relaxed), BLOCK_BYTES_MAX as u64 + 1);
+    }
 }
