@@ -8,7 +8,7 @@ use onetrip_wire::pg::PROTOCOL_3_0;
 use support::{Client, Fixture, tags};
 
 /// Single calls, which SQLite does not look behind. The first of them once took nine seconds and 1.4 GiB.
-const LONG_CALLS: [&str; 7] = [
+const LONG_CALLS: [&str; 8] = [
     "SELECT array_length(string_to_array(repeat('x,', 15000000), ','), 1)",
     "SELECT array_to_string(string_to_array(repeat('x,', 15000000), ','), '')",
     "SELECT count(*) FROM unnest(string_to_array(repeat('x,', 15000000), ','))",
@@ -16,6 +16,8 @@ const LONG_CALLS: [&str; 7] = [
     "SELECT length(translate(repeat('x', 60000000), repeat('y', 1000000), 'z'))",
     "SELECT ('{' || repeat('1,', 15000000) || '1}')::int[]",
     ENDLESS,
+    // Many short ones: each row is looked at by itself.
+    "SELECT count(*) FROM generate_series(1, 100000000) AS n WHERE repeat('x', 500 + n % 2) ~ '(x{1,10}){1,10}y'",
 ];
 
 /// Eight thousand million steps.
@@ -48,6 +50,24 @@ fn functions_that_read_long_values_heed_timeout_cancel_and_stop() {
     fixture.server.stop().unwrap();
     // It goes when the last session has closed the file.
     assert!(!fixture.directory.path().join("test.db-wal").exists());
+}
+
+#[test]
+fn a_regular_expression_that_could_not_be_stopped_is_refused() {
+    let fixture = Fixture::new();
+    let mut client = fixture.client();
+    let begun = std::time::Instant::now();
+    for call in [
+        "SELECT repeat('x', 4000000) ~ '(x{1,100}){1,100}y'",
+        "SELECT repeat('x', 60000000) ~ 'xy'",
+        "SELECT repeat('x', 4000000) !~* '(x{1,100}){1,100}y'",
+    ] {
+        assert_eq!(client.error(call), "2201B", "{call}");
+    }
+    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
+    assert_eq!(client.rows("SELECT (repeat('x', 100000) || 'y') ~ 'xy$'"), ["t"]);
+    assert_eq!(client.rows("SELECT 'ab' ~ '^(a|b){1,9}$' AND 'AB' ~* 'b' AND NOT 'ab' ~ '^b'"), ["t"]);
+    assert_eq!(client.error("SELECT 'a' ~ '('"), "2201B");
 }
 
 #[test]

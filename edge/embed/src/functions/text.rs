@@ -14,6 +14,13 @@ use crate::watch::spend;
 /// Longest text that padding and repeating make, in bytes.
 const TEXT_BYTES_MAX: usize = 64 << 20;
 
+/// Bytes of a compiled pattern: those of the smallest that are told apart, and the most.
+const PATTERN_BYTES_MIN: usize = 64;
+const PATTERN_BYTES_MAX: usize = 1 << 20;
+/// Bytes of a compiled pattern times bytes of the text that it is looked for in. So many take about half a second: no timeout,
+/// cancel request or stop is heeded within.
+const MATCH_STEPS_MAX: usize = 1 << 29;
+
 pub(super) fn register(registry: &Registry<'_>) -> rusqlite::Result<()> {
     registry.pure("onetrip_regex", 3, regex)?;
     registry.pure("onetrip_ilike", 2, |context| {
@@ -183,20 +190,50 @@ fn regex(context: &Context<'_>) -> Outcome {
     if context.get_raw(1) == ValueRef::Null {
         return Ok(Stored::Null);
     }
-    let compiled = context
-        .get_or_create_aux(
-            1,
-            |value| -> Result<regex_lite::Regex, Box<dyn std::error::Error + Send + Sync>> {
-                let built = regex_lite::RegexBuilder::new(value.as_str()?)
-                    .case_insensitive(ignores_case)
-                    .dot_matches_new_line(true)
-                    .size_limit(1 << 20)
-                    .build()?;
-                Ok(built)
-            },
-        )
+    let pattern = context
+        .get_or_create_aux(1, |value| -> Result<Pattern, Box<dyn std::error::Error + Send + Sync>> {
+            Ok(Pattern::compile(value.as_str()?, ignores_case)?)
+        })
         .map_err(|error| SqlError::new("2201B", format!("invalid regular expression: {error}")))?;
-    Ok(Stored::Integer(i64::from(compiled.is_match(&text))))
+    Ok(Stored::Integer(i64::from(pattern.is_in(&text)?)))
+}
+
+/// A compiled regular expression. Its engine cannot be stopped within a text, and takes a step for each part of the pattern
+/// at each byte of the text, at worst.
+struct Pattern {
+    regex: regex_lite::Regex,
+    /// The compiled pattern takes no more than that.
+    bytes: usize,
+}
+
+impl Pattern {
+    fn compile(text: &str, ignores_case: bool) -> Result<Self, regex_lite::Error> {
+        let mut bytes = PATTERN_BYTES_MIN;
+        loop {
+            let built = regex_lite::RegexBuilder::new(text)
+                .case_insensitive(ignores_case)
+                .dot_matches_new_line(true)
+                .size_limit(bytes)
+                .build();
+            match built {
+                // The engine does not tell the size, nor whether it is that that it refuses.
+                Err(_) if bytes < PATTERN_BYTES_MAX => bytes *= 2,
+                built => return Ok(Self { regex: built?, bytes }),
+            }
+        }
+    }
+
+    fn is_in(&self, text: &str) -> SqlResult<bool> {
+        let steps = self.bytes.saturating_mul(text.len());
+        if steps > MATCH_STEPS_MAX {
+            return Err(SqlError::new(
+                "2201B",
+                "regular expression failed: regular expression is too complex",
+            ));
+        }
+        spend(steps)?;
+        Ok(self.regex.is_match(text))
+    }
 }
 
 /// LIKE with `%`, `_` and backslash; linear in text times pattern.
