@@ -21,7 +21,7 @@ use crate::dial::Dialer;
 use crate::door::{Door, Listening};
 use crate::engine::Engine;
 use crate::links::LinkOutcome;
-use crate::notice::tell_left_out;
+use crate::notice::tell_the_rest;
 use crate::recorder::{Recorded, Recorder, RecorderThread};
 use crate::spin::SpinLimit;
 
@@ -312,7 +312,7 @@ impl Gateway {
         drop(self.engine);
         let Recorded { analyzer, trace_error } = self.recorder.finish(trace_patience);
         let links = self.shared.dialer().stop_links();
-        tell_left_out();
+        tell_the_rest();
         Outcome { analyzer, accepted: self.shared.accepted.load(Ordering::Relaxed), trace_error, links }
     }
 

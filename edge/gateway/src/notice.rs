@@ -1,9 +1,11 @@
-//! One line about something that went wrong and did not stop the gateway.
+//! One line about something that went wrong and did not stop the gateway. A thread of its own writes it: whoever has
+//! something to tell never waits for whoever reads standard error.
 
+use std::collections::VecDeque;
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
 use std::net::SocketAddr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use onetrip_session::SessionError;
@@ -15,6 +17,10 @@ use crate::error::{GatewayError, with_causes};
 /// what is of another kind.
 const LINES_MAX: u32 = 10;
 const PERIOD: Duration = Duration::from_secs(60);
+/// Lines that may wait for standard error; those beyond are dropped and counted.
+const WAITING_MAX: usize = 256;
+/// How long the end waits until they are written.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// What a line is about; each is limited by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,22 +64,122 @@ const KINDS: usize = Kind::Trace as usize + 1;
 
 static PRINTED: Mutex<[Printed; KINDS]> = Mutex::new([Printed { since: None, lines: 0, left_out: 0 }; KINDS]);
 
+/// Lines on their way to standard error.
+#[derive(Debug)]
+struct Lines {
+    waiting: Mutex<Waiting>,
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    lines: VecDeque<String>,
+    dropped: u64,
+    /// The thread has taken a line and not written it yet.
+    is_writing: bool,
+    /// There is a thread that writes.
+    is_served: bool,
+}
+
+static LINES: Lines = Lines::new();
+
 /// Prints a line, unless there were many of its kind lately; then it is counted, and the next line tells the count.
 pub(crate) fn notice(kind: Kind, peer: Option<Peer>, text: &str) {
     let now = Instant::now();
     let mut printed = PRINTED.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(left_out) = printed[kind as usize].line_at(now) else { return };
-    // Nobody may be there to read it.
-    let _ = io::stderr().write_all(line(SystemTime::now(), peer, text, left_out).as_bytes());
+    LINES.print(line(SystemTime::now(), peer, text, left_out));
 }
 
-/// Tells what was left out and not told yet.
-pub(crate) fn tell_left_out() {
+/// Tells what was left out and not told yet, and waits until all lines are written, but not for long.
+pub(crate) fn tell_the_rest() {
     let mut printed = PRINTED.lock().unwrap_or_else(PoisonError::into_inner);
     let left_out: u64 = printed.iter_mut().map(|printed| std::mem::take(&mut printed.left_out)).sum();
+    drop(printed);
     if left_out > 0 {
         let text = format!("{left_out} more lines like the last ones of their kind were not printed");
-        let _ = io::stderr().write_all(line(SystemTime::now(), None, &text, 0).as_bytes());
+        LINES.print(line(SystemTime::now(), None, &text, 0));
+    }
+    LINES.wait(PATIENCE);
+}
+
+impl Lines {
+    const fn new() -> Self {
+        let waiting = Waiting { lines: VecDeque::new(), dropped: 0, is_writing: false, is_served: false };
+        Self { waiting: Mutex::new(waiting), changed: Condvar::new() }
+    }
+
+    /// Hands a line to the thread, which is started for the first one.
+    fn print(&'static self, line: String) {
+        let mut waiting = self.waiting();
+        if !waiting.is_served {
+            let thread = thread::Builder::new().name("onetrip-notice".to_owned());
+            // Not through `io::stderr`: its lock would make others wait as well.
+            waiting.is_served = thread.spawn(move || self.write(write_all)).is_ok();
+        }
+        waiting.hand_over(line);
+        self.changed.notify_all();
+    }
+
+    /// Writes what comes, for ever.
+    fn write(&self, mut write: impl FnMut(&[u8])) {
+        let mut waiting = self.waiting();
+        loop {
+            let Some(line) = waiting.take() else {
+                waiting = self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            drop(waiting);
+            write(line.as_bytes());
+            waiting = self.waiting();
+            waiting.is_writing = false;
+            self.changed.notify_all();
+        }
+    }
+
+    /// Waits until all is written, but not for longer than `patience`.
+    fn wait(&self, patience: Duration) {
+        let done = self.changed.wait_timeout_while(self.waiting(), patience, |waiting| !waiting.is_empty());
+        drop(done.unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Waiting {
+    fn hand_over(&mut self, line: String) {
+        if self.lines.len() < WAITING_MAX {
+            self.lines.push_back(line);
+        } else {
+            self.dropped += 1;
+        }
+    }
+
+    /// The next line to write: that on dropped ones comes after those before them.
+    fn take(&mut self) -> Option<String> {
+        let next = self.lines.pop_front().or_else(|| {
+            let dropped = std::mem::take(&mut self.dropped);
+            let text = format!("{dropped} lines were dropped: nobody read standard error");
+            (dropped > 0).then(|| line(SystemTime::now(), None, &text, 0))
+        });
+        self.is_writing = next.is_some();
+        next
+    }
+
+    fn is_empty(&self) -> bool {
+        self.lines.is_empty() && self.dropped == 0 && !self.is_writing
+    }
+}
+
+/// Writes to standard error, for as long as that takes. Nobody may be there to read it.
+fn write_all(mut bytes: &[u8]) {
+    while !bytes.is_empty() {
+        match rustix::io::retry_on_intr(|| rustix::io::write(std::io::stderr(), bytes)) {
+            Ok(written) => bytes = &bytes[written..],
+            Err(_) => return,
+        }
     }
 }
 
@@ -158,6 +264,35 @@ mod tests {
             line(at(951_782_400), None, "full", 3),
             "onetrip: 2000-02-29T00:00:00.007Z full (3 lines like it were left out before)\n"
         );
+    }
+
+    #[test]
+    fn who_prints_does_not_wait_for_who_reads_and_what_is_dropped_is_counted() {
+        static BLOCKED: Lines = Lines::new();
+        let (reads, read) = std::sync::mpsc::channel::<()>();
+        let (writes, written) = std::sync::mpsc::channel();
+        BLOCKED.waiting().is_served = true;
+        thread::spawn(move || {
+            BLOCKED.write(|line| {
+                let _ = read.recv();
+                let _ = writes.send(String::from_utf8_lossy(line).into_owned());
+            });
+        });
+        let numbered = |number: usize| format!("line {number}\n");
+        BLOCKED.print(numbered(0));
+        while !BLOCKED.waiting().lines.is_empty() {
+            thread::yield_now();
+        }
+        (1..=WAITING_MAX + 7).for_each(|number| BLOCKED.print(numbered(number)));
+        let started = Instant::now();
+        BLOCKED.wait(Duration::from_millis(50));
+        assert!((50..5_000).contains(&started.elapsed().as_millis()), "{:?}", started.elapsed());
+        drop(reads); // from here on it is read
+        BLOCKED.wait(Duration::from_secs(60));
+        let lines: Vec<String> = written.try_iter().collect();
+        assert_eq!(lines[..=WAITING_MAX], (0..=WAITING_MAX).map(numbered).collect::<Vec<_>>());
+        let [told] = &lines[WAITING_MAX + 1..] else { panic!("{lines:?}") };
+        assert!(told.contains(" 7 lines were dropped: nobody read standard error"), "{told}");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::exit::ExitCode;
 use crate::judge::Judge;
 use crate::learned::Learned;
 use crate::output::{Stream, Subject, write};
-use crate::say::say;
+use crate::say::{self, say};
 use crate::{link, memory, stop};
 
 /// `onetrip gateway`.
@@ -34,6 +34,7 @@ pub(crate) fn gateway(options: &GatewayOptions) -> Result<ExitCode> {
     let mut signals = stop::Waiter::new()?;
     signals.survive_file_limits();
     let gateway = Gateway::start(config)?;
+    say::wait_for_nobody();
     let common = gateway.common();
     learned.teach(&common);
     let address = gateway.address().to_string();

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::process::Child;
 
@@ -181,12 +181,21 @@ fn growth_and_snapshots_are_judged() {
 
 #[test]
 fn secrets_in_the_programs_arguments_are_in_no_report() {
-    for format in ["text", "json", "markdown"] {
+    let directory = tempfile::tempdir().unwrap();
+    let page = directory.path().join("run.html");
+    for format in ["text", "json", "markdown", "junit"] {
         let mut command = psql(onetrip(), SERVER.0);
-        command.args(["run", "--format", format, "--", "true", "--password=hunter2"]);
-        command.args(["postgres://ann:hunter2@db/shop", "--api-token", "hunter2"]);
+        command.args(["run", "--format", format, "--html", page.to_str().unwrap(), "--", "true"]);
+        command.args(["--password=hunter2", "postgres://ann:hunter2@db/shop", "--api-token", "hunter2"]);
+        command.args([
+            "--password",
+            "-hunter2",
+            "curl https://example.org; psql postgres://ann:hunter2@db/x",
+        ]);
         let done = command.output().unwrap();
         assert!(!text(&done.stderr).contains("hunter2"), "{}", text(&done.stderr));
+        let page = fs::read_to_string(&page).unwrap();
+        assert!(page.contains("example.org") && !page.contains("hunter2"), "{format}");
     }
 }
 
@@ -200,6 +209,8 @@ silent = socket.socket(socket.AF_UNIX); silent.connect(path); silent.send(b"cou"
 other = socket.socket(socket.AF_UNIX); other.settimeout(30); other.connect(path)
 other.send(b"counts\n")
 assert b"trips" in other.recv(1000)
+silent.send(b"nts\n"); silent.settimeout(30) # it was not given up before the other was answered
+assert b"trips" in silent.recv(1000)
 END"#;
     let (code, said) = judged(&[], script);
     assert_eq!(code, Some(0), "{said}");
@@ -285,6 +296,102 @@ fn a_second_signal_ends_at_once_and_who_waits_is_told_why() {
         text(&told.stderr)
     );
     assert_eq!(child.wait_with_output().unwrap().status.code(), Some(0));
+}
+
+#[test]
+fn what_runs_longer_than_the_drain_is_ended_and_told_why() {
+    let (child, port, _lines) = gateway(&["--drain", "1s"]);
+    let mut client = psql(Command::new("psql"), port.parse().unwrap());
+    client.args(["-qAtc", "SELECT pg_sleep(600.75)"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let client = client.spawn().unwrap();
+    wait_until("the statement runs", || is_running("pg_sleep(600.75)"));
+    let begun = Instant::now();
+    signal(&child, "TERM");
+    let told = client.wait_with_output().unwrap();
+    assert!(begun.elapsed() >= Duration::from_secs(1), "{:?}", begun.elapsed());
+    let told = text(&told.stderr);
+    assert!(told.contains("terminating connection due to administrator command"), "{told}");
+    assert_eq!(child.wait_with_output().unwrap().status.code(), Some(0));
+    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
+}
+
+/// What `onetrip gateway` says until it listens.
+fn said_at_the_start(options: &[&str]) -> String {
+    let mut command = psql(onetrip(), SERVER.0);
+    let mut child =
+        command.arg("gateway").args(options).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(child.stderr.take().unwrap());
+    let mut said = String::new();
+    for line in lines.lines() {
+        let line = line.unwrap();
+        said.push_str(&line);
+        if line.contains("listening at") {
+            break;
+        }
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    said
+}
+
+#[test]
+fn what_others_may_see_is_told_at_the_start() {
+    let upstream = |login: &str| format!("postgres://{login}@127.0.0.1:{}/postgres", SERVER.0);
+    let (with_password, without) = (upstream("me:secret"), upstream("me"));
+    let start =
+        |listen: &str, upstream: &str| said_at_the_start(&["--listen", listen, "--upstream", upstream]);
+    let said = start("0.0.0.0:0", &with_password);
+    assert!(said.contains("is not encrypted"), "{said}");
+    assert!(said.contains("other users can see the password in --upstream"), "{said}");
+    assert!(!said.contains("secret"), "{said}");
+    let said = start("127.0.0.1:0", &without);
+    assert!(said.contains("listening at") && !said.contains("warning"), "{said}");
+}
+
+#[test]
+fn a_full_standard_error_delays_neither_clients_nor_the_end() {
+    let directory = tempfile::tempdir().unwrap();
+    let socket = directory.path().join("door");
+    let pipe = directory.path().join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let _reader = fs::OpenOptions::new().read(true).write(true).open(&pipe).unwrap();
+    let mut command = psql(onetrip(), SERVER.0);
+    command.arg("gateway").arg("--listen").arg(&socket).stdout(Stdio::null());
+    let mut child = command.stderr(fs::OpenOptions::new().write(true).open(&pipe).unwrap()).spawn().unwrap();
+    wait_until("it listens", || std::os::unix::net::UnixStream::connect(&socket).is_ok());
+    // Only this end does not block.
+    let mut full = fs::OpenOptions::new().write(true).custom_flags(0o4000).open(&pipe).unwrap();
+    while full.write(&[b'x'; 1024]).is_ok() {}
+    let connect = || {
+        let client = std::os::unix::net::UnixStream::connect(&socket).unwrap();
+        client.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        client
+    };
+    for _ in 0..20 {
+        let mut stranger = connect();
+        stranger.write_all(b"GET / HTTP/1.0\r\n\r\n").unwrap();
+        stranger.read_to_end(&mut Vec::new()).expect("the stranger is let go");
+    }
+    let mut client = connect();
+    client.write_all(b"\0\0\0\x08\x04\xd2\x16\x2f").unwrap();
+    let mut answer = [0];
+    client.read_exact(&mut answer).expect("the request for TLS is answered");
+    let begun = Instant::now();
+    signal(&child, "TERM");
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn sessions_that_were_all_refused_have_no_curve() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    let (trace, chart) = (path("refused.trace"), path("cost.svg"));
+    let script = "PGPASSWORD=wrong psql -qAtc 'SELECT 1' || true";
+    assert_eq!(judged(&["--trace", &trace, "--chart", &chart], script).0, Some(0));
+    let done = onetrip().args(["forecast", &trace, "--chart", &chart]).output().unwrap();
+    assert!(text(&done.stderr).contains("there is nothing to draw"), "{}", text(&done.stderr));
+    assert!(!Path::new(&chart).exists());
 }
 
 #[test]
