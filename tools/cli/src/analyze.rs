@@ -12,6 +12,7 @@ use onetrip_capture::{Capture, CaptureConfig, KeyLog};
 use onetrip_ledger::trace::{TRACE_STREAM, TraceHeader};
 use onetrip_ledger::{Analyzer, StreamEncoder, TraceError, TraceWriter};
 use onetrip_link::BitsPerSecond;
+use onetrip_report::RunInfo;
 use tempfile::TempDir;
 
 use crate::args::{ExportFormat, JudgeOptions};
@@ -26,6 +27,7 @@ use crate::progress::{self, style};
 use crate::say::say;
 use crate::sides::SidesOptions;
 use crate::stop;
+use crate::trace::tell_gaps;
 
 /// The bar is drawn anew this often.
 const DRAW_EVERY: Duration = Duration::from_millis(200);
@@ -150,7 +152,7 @@ pub(crate) fn analyze(options: &AnalyzeOptions) -> Result<ExitCode> {
             Sources::open(files, options.follow, Arc::clone(&progress)).context("cannot read the capture")?
         }
     };
-    let mut books = Books::new(options.what.keep_values, exporting.trace.as_deref());
+    let mut books = Books::new(options.what.keep_values, exporting.traces());
     let bar = bar(options, Arc::clone(&progress));
     let mut problems = Vec::new();
     let config = CaptureConfig {
@@ -190,16 +192,18 @@ pub(crate) fn analyze(options: &AnalyzeOptions) -> Result<ExitCode> {
     let dropped = dropped + options.live.as_ref().map_or(0, |live| live.dropped());
     let started_ns = capture.started_unix_ns().unwrap_or_default();
     let network = capture.finish(dropped, &mut |stream, block| books.take(stream, block, started_ns));
-    if network.capture.missed_bytes > 0 && judge.has_rules() {
+    if network.capture.missed_bytes > 0 && judge.is_asked() {
         unread.get_or_insert_with(|| {
             format!("{} bytes that were acknowledged are not in the capture", network.capture.missed_bytes)
         });
     }
-    let analysis = books.finish()?.finish(&judge.mutes);
-    exporting.write()?;
+    let Finished { analyzer, has_trace, trace_error } = books.finish()?;
+    let analysis = analyzer.finish(&judge.mutes);
+    exporting.write(has_trace)?;
+    let run = trace_error.map(|error| RunInfo { trace_error: Some(error), ..RunInfo::default() });
     let how = "Was it made on the right interface, without a filter that leaves out the database's port?";
     let subject = Subject {
-        run: None,
+        run: run.as_ref(),
         how_to_connect: how,
         distance: &options.distance,
         bandwidth: options.bandwidth,
@@ -227,7 +231,7 @@ struct Exporting {
     trace: Option<PathBuf>,
     /// What goes when the export is written.
     temporary: Option<TempDir>,
-    /// A second copy of the trace.
+    /// A second trace of the same.
     copy_to: Option<PathBuf>,
     export: Option<(ExportFormat, PathBuf)>,
 }
@@ -254,16 +258,15 @@ impl Exporting {
         Ok(exporting)
     }
 
-    fn write(&mut self) -> Result<()> {
-        let Some(trace) = self.trace.as_deref().filter(|trace| trace.exists()) else {
-            // Nothing was captured: there is no trace either.
-            return Ok(());
-        };
-        if let Some(to) = &self.copy_to {
-            std::fs::copy(trace, to).with_context(|| format!("cannot write {}", to.display()))?;
-        }
-        if let Some((format, to)) = &self.export {
-            export::write(trace, *format, Some(to))?;
+    /// Where traces go, the one to export from first.
+    fn traces(&self) -> Vec<PathBuf> {
+        self.trace.iter().chain(&self.copy_to).cloned().collect()
+    }
+
+    fn write(&mut self, has_trace: bool) -> Result<()> {
+        // Where nothing was captured, there is no trace either.
+        if let (true, Some(trace), Some((format, to))) = (has_trace, &self.trace, &self.export) {
+            tell_gaps(to, &export::write(trace, *format, Some(to))?);
         }
         self.temporary = None;
         Ok(())
@@ -271,54 +274,87 @@ impl Exporting {
 }
 
 /// Where records go.
-struct Books<'o> {
+struct Books {
     analyzer: Analyzer,
     keep_values: bool,
-    path: Option<&'o Path>,
-    trace: Option<TraceWriter>,
+    paths: Vec<PathBuf>,
+    traces: Option<Vec<Trace>>,
+    /// Why a trace does not hold everything.
+    trace_error: Option<String>,
     failed: Option<TraceError>,
     /// A file ends within a packet: it is still being written, or its writer was killed.
     is_cut: bool,
 }
 
-impl<'o> Books<'o> {
-    fn new(keep_values: bool, path: Option<&'o Path>) -> Self {
-        Self { analyzer: Analyzer::new(), keep_values, path, trace: None, failed: None, is_cut: false }
+/// A trace that is being written.
+struct Trace {
+    writer: TraceWriter,
+    lost_bytes: u64,
+}
+
+/// What the books end with.
+struct Finished {
+    analyzer: Analyzer,
+    /// The first of the traces was written, be it in part.
+    has_trace: bool,
+    trace_error: Option<String>,
+}
+
+impl Books {
+    fn new(keep_values: bool, paths: Vec<PathBuf>) -> Self {
+        let analyzer = Analyzer::new();
+        Self { analyzer, keep_values, paths, traces: None, trace_error: None, failed: None, is_cut: false }
     }
 
     /// A block of records, whose times count from `started_ns`.
     fn take(&mut self, stream: u32, block: &[u8], started_ns: u64) {
-        if let Err(error) =
-            self.write(stream, block, started_ns).and_then(|()| self.analyzer.block(stream, block))
-        {
+        self.write(stream, block, started_ns);
+        if let Err(error) = self.analyzer.block(stream, block) {
             self.failed.get_or_insert(error);
         }
     }
 
-    fn write(&mut self, stream: u32, block: &[u8], started_ns: u64) -> Result<(), TraceError> {
-        let Some(path) = self.path.filter(|_| self.failed.is_none()) else {
-            return Ok(());
+    /// A trace that cannot be written ends; the report is on all that is read.
+    fn write(&mut self, stream: u32, block: &[u8], started_ns: u64) {
+        let Self { keep_values, paths, traces, trace_error, .. } = self;
+        let mut failed = |error: TraceError| {
+            if trace_error.is_none() {
+                say(format_args!("{error}; the trace ends here, the report goes on"));
+                *trace_error = Some(error.to_string());
+            }
         };
-        if self.trace.is_none() {
-            let header = TraceHeader { started_unix_nanos: started_ns, ..TraceHeader::now(self.keep_values) };
-            self.trace = Some(TraceWriter::create(path, header)?);
+        let traces = traces.get_or_insert_with(|| {
+            let header = TraceHeader { started_unix_nanos: started_ns, ..TraceHeader::now(*keep_values) };
+            let created = paths.iter().map(|path| TraceWriter::create(path, header));
+            let created = created.filter_map(|writer| writer.map_err(&mut failed).ok());
+            created.map(|writer| Trace { writer, lost_bytes: 0 }).collect()
+        });
+        for trace in traces {
+            if let Err(error) = trace.writer.append(stream, block) {
+                trace.lost_bytes += block.len() as u64;
+                failed(error);
+            }
         }
-        self.trace.as_mut().map_or(Ok(()), |trace| trace.append(stream, block))
     }
 
-    fn finish(mut self) -> Result<Analyzer> {
+    fn finish(mut self) -> Result<Finished> {
         if let Some(error) = self.failed {
             return Err(error.into());
         }
-        if let Some(trace) = self.trace {
-            trace.finish(0)?;
+        let traces = self.traces.unwrap_or_default();
+        let first = self.paths.first();
+        let has_trace = first.is_some_and(|path| traces.iter().any(|trace| trace.writer.path() == path));
+        for Trace { writer, lost_bytes } in traces {
+            if let Err(error) = writer.finish(lost_bytes) {
+                self.trace_error.get_or_insert(error.to_string());
+            }
         }
         if !self.is_cut {
             let mut end = StreamEncoder::default();
             end.end();
             self.analyzer.block(TRACE_STREAM, &end.take_block())?;
         }
-        Ok(self.analyzer)
+        Ok(Finished { analyzer: self.analyzer, has_trace, trace_error: self.trace_error })
     }
 }
 

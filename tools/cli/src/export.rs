@@ -51,7 +51,7 @@ impl ExportFormat {
     }
 }
 
-/// Writes the exchanges of a trace to `output`, or to standard output if there is none. Returns what of it could not be read.
+/// Writes the exchanges of a trace to `output`, or to standard output if there is none. Returns what is missing from it.
 pub(crate) fn write(trace: &Path, format: ExportFormat, output: Option<&Path>) -> Result<Gaps> {
     let mut reader = TraceReader::open(trace).context("cannot read the trace")?;
     let out = || -> Result<BufWriter<Box<dyn Write>>> {
@@ -73,14 +73,13 @@ pub(crate) fn write(trace: &Path, format: ExportFormat, output: Option<&Path>) -
     };
     match done {
         // Whoever reads the export has had enough of it.
-        Err(ExportError::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => {}
-        done => done?,
+        Err(ExportError::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(reader.gaps()),
+        done => Ok(done?),
     }
-    Ok(reader.gaps())
 }
 
 /// Not in this build; [`ExportFormat::check`] has said so.
 #[cfg(not(feature = "parquet"))]
-fn parquet(_: &mut TraceReader, _: &Path, _: impl FnMut(u64)) -> Result<(), ExportError> {
+fn parquet(_: &mut TraceReader, _: &Path, _: impl FnMut(u64)) -> Result<Gaps, ExportError> {
     Err(io::Error::from(io::ErrorKind::Unsupported).into())
 }

@@ -39,10 +39,9 @@ impl Judge {
         Ok(Self { rules, mutes, update })
     }
 
-    /// Whether there is anything to judge by.
-    #[cfg(feature = "capture")]
-    pub(crate) fn has_rules(&self) -> bool {
-        !self.rules.is_empty()
+    /// Whether there is anything to judge by, or a snapshot to write.
+    pub(crate) fn is_asked(&self) -> bool {
+        !self.rules.is_empty() || self.update.is_some()
     }
 
     /// Holds the rules against what was counted. Where not all was counted, or a trace does not hold all that was, nobody
@@ -58,11 +57,18 @@ impl Judge {
         judgement
     }
 
-    /// Writes the snapshot anew, if that was asked for and the run can be taken for what is expected. Returns whether
-    /// all is well.
-    pub(crate) fn update(&self, summary: &Summary, has_failed: bool) -> Result<Ruling> {
+    /// Writes the snapshot anew, if that was asked for and the run can be taken for what is expected: not if the program
+    /// failed, or if something is missing from what was counted (`incomplete`). Returns whether all is well.
+    pub(crate) fn update(
+        &self,
+        summary: &Summary,
+        incomplete: Option<String>,
+        has_failed: bool,
+    ) -> Result<Ruling> {
         let Some((path, earlier)) = &self.update else { return Ok(Ruling::Passed) };
+        let incomplete = incomplete.filter(|_| !self.rules.allow.loss);
         let unseen = self.rules.not_seen(summary).or_else(|| self.rules.not_seen_whole(&summary.gaps));
+        let unseen = unseen.or(incomplete);
         let in_the_way = match (unseen, has_failed) {
             (Some(reason), _) => Some(reason),
             (None, true) => Some("the program failed".to_owned()),

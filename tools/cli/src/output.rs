@@ -119,7 +119,8 @@ pub(crate) fn write(
     let trace_error = subject.run.and_then(|run| run.trace_error.as_deref());
     let incomplete = trace_error.map(|error| format!("the trace does not hold the whole run: {error}"));
     let has_failed = incomplete.is_some() || subject.unread.is_some();
-    let judgement = judge.judge(summary, incomplete.or(subject.unread));
+    let incomplete = incomplete.or(subject.unread);
+    let judgement = judge.judge(summary, incomplete.clone());
     let report = Report {
         run: subject.run,
         judgement: Some(&judgement),
@@ -140,11 +141,11 @@ pub(crate) fn write(
         None => print(stream, text)?,
     }
     write_pages(&report, &analysis, &options.pages)?;
-    let updated = judge.update(summary, subject.has_failed)?;
+    let updated = judge.update(summary, incomplete, subject.has_failed)?;
     tell_verdicts(&report);
     Ok(match report.ruling().max(updated) {
         // What was asked for was not done, and there is nobody else to say so.
-        Ruling::Passed if has_failed && judgement.verdicts.is_empty() => ExitCode::FAILED,
+        Ruling::Passed if has_failed && !judge.is_asked() => ExitCode::FAILED,
         ruling => ruling.into(),
     })
 }
@@ -179,7 +180,9 @@ pub(crate) fn write_pages(report: &Report<'_>, analysis: &Analysis, options: &Pa
                 save(path, &drawing)?;
                 say(format_args!("chart written to {}", path.display()));
             }
-            None => say(format_args!("there is nothing to draw in {}: no trip was counted", path.display())),
+            None => {
+                say(format_args!("there is nothing to draw in {}: no session was counted", path.display()))
+            }
         }
     }
     Ok(())
@@ -220,7 +223,7 @@ fn save(path: &Path, bytes: &[u8]) -> Result<()> {
 
 /// The curve as a picture of the kind that the file's name asks for.
 fn chart(report: &Report<'_>, path: &Path) -> Result<Option<Vec<u8>>> {
-    let Some(prices) = report.prices.filter(|_| report.summary.trips.total > 0) else { return Ok(None) };
+    let Some(prices) = report.prices().filter(|_| report.summary.trips.total > 0) else { return Ok(None) };
     let title = report.headline();
     match path {
         #[cfg(feature = "png")]

@@ -198,3 +198,98 @@ fn a_key_log_that_is_none_is_told_with_its_line() {
     assert_ends(&head(), &option, 0, "it has no secrets");
     assert_ends(&head(), &["--keylog", "/none"], 125, "cannot read the key log /none");
 }
+
+fn said_by(done: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr))
+}
+
+#[test]
+fn a_second_trace_replaces_only_a_trace_and_follows_no_link() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let both = |second: &str| {
+        let (first, second) = (path("a.trace"), path(second));
+        analyze(&conversation(), &["--trace", &first, "--export", "trace", "--export-to", &second])
+    };
+    std::fs::write(path("app.py"), "import shop\n").unwrap();
+    std::os::unix::fs::symlink(path("app.py"), path("link.trace")).unwrap();
+    for second in ["app.py", "link.trace"] {
+        let done = both(second);
+        let said = said_by(&done);
+        assert_eq!(done.status.code(), Some(125), "{said}");
+        assert!(said.contains(second) && said.contains("1 round trip"), "{said}");
+        assert_eq!(std::fs::read_to_string(path("app.py")).unwrap(), "import shop\n");
+    }
+    // Once it is new, once it replaces a trace.
+    for _ in 0..2 {
+        let done = both("b.trace");
+        assert_eq!(done.status.code(), Some(0), "{}", said_by(&done));
+        let (first, second) =
+            (std::fs::read(path("a.trace")).unwrap(), std::fs::read(path("b.trace")).unwrap());
+        assert!(first == second && first.len() > 100, "{} and {} bytes", first.len(), second.len());
+    }
+}
+
+/// A file that may not grow stands for a full disk.
+#[test]
+fn a_trace_without_room_takes_no_report_and_says_what_is_missing() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    std::fs::write(path("shop.pcap"), conversation()).unwrap();
+    let analyze = |options: &[&str]| {
+        let script = "trap '' XFSZ; ulimit -f 1; \"$@\" 2>&1 | cat; exit ${PIPESTATUS[0]}";
+        let mut command = Command::new("bash");
+        command.args(["-c", script, "bash", env!("CARGO_BIN_EXE_onetrip"), "analyze", &path("shop.pcap")]);
+        // More than the file may hold, in the trace's first block.
+        command.args(["--trace", &path("a.trace"), "--program", &"x".repeat(1_100)]).args(options);
+        command.output().unwrap()
+    };
+    for (options, code) in [(&[][..], 125), (&["--budget", "trips=9", "--allow-no-connections"], 91)] {
+        let done = analyze(options);
+        let said = said_by(&done);
+        assert_eq!(done.status.code(), Some(code), "{said}");
+        assert!(said.contains("1 round trip") && said.contains("the trace ends here"), "{said}");
+    }
+    let done = Command::new(env!("CARGO_BIN_EXE_onetrip"))
+        .args(["export", &path("a.trace"), "--format", "csv", "--output", &path("a.csv")])
+        .output()
+        .unwrap();
+    let said = said_by(&done);
+    assert!(said.contains("bytes were lost when it was written") && !said.contains("no end"), "{said}");
+    // The end mark is the last block.
+    let whole = std::fs::read(path("a.trace")).unwrap();
+    std::fs::write(path("open.trace"), &whole[..whole.len() - 17]).unwrap();
+    let done = Command::new(env!("CARGO_BIN_EXE_onetrip"))
+        .args(["export", &path("open.trace"), "--format", "jsonl", "--output", &path("a.jsonl")])
+        .output()
+        .unwrap();
+    assert!(said_by(&done).contains("it has no end"), "{}", said_by(&done));
+}
+
+#[test]
+fn a_snapshot_is_not_updated_by_a_capture_that_is_not_whole() {
+    let directory = tempfile::tempdir().unwrap();
+    let lock = directory.path().join("trips.lock");
+    let snapshot = format!("--snapshot={}", lock.display());
+    let options = [snapshot.as_str(), "--update", "--allow-no-connections"];
+    let allowed = [&options[..], &["--allow-loss"]].concat();
+    // Of the first, bytes of the reply are missing; of the second, the rest cannot be read.
+    let (syn, ack) = (2, 16);
+    let missing = [
+        segment(true, [99, 0], syn, b""),
+        segment(false, [499, 100], syn | ack, b""),
+        segment(true, [100, 500], ack, b"request"),
+        segment(false, [500, 107], ack, b"re"),
+        segment(true, [107, 505], ack, b""),
+        segment(true, [107, 505], ack, b"request"),
+        segment(false, [505, 114], ack, b"reply"),
+    ];
+    let lossy = [head(), missing.concat()].concat();
+    let unreadable = [conversation(), packet(u32::MAX, &[0; 100])].concat();
+    for capture in [&lossy, &unreadable] {
+        assert_ends(capture, &options, 91, "is not updated");
+        assert!(!lock.exists());
+        assert_ends(capture, &allowed, 0, "is updated");
+        std::fs::remove_file(&lock).unwrap();
+    }
+}

@@ -1,6 +1,6 @@
 use std::io::{self, Write};
 
-use onetrip_ledger::TraceReader;
+use onetrip_ledger::{Gaps, TraceReader};
 use serde_json::Value;
 
 use crate::{COLUMNS, ExportError, rows};
@@ -14,10 +14,14 @@ const STATEMENTS: &str = "statements";
 /// # Errors
 ///
 /// A trace that cannot be read, or a writer that fails.
-pub fn csv(reader: &mut TraceReader, mut out: impl Write, read: impl FnMut(u64)) -> Result<(), ExportError> {
+pub fn csv(
+    reader: &mut TraceReader,
+    mut out: impl Write,
+    read: impl FnMut(u64),
+) -> Result<Gaps, ExportError> {
     let names: Vec<&str> = COLUMNS.iter().map(|column| column.name).collect();
     writeln!(out, "{}", names.join(","))?;
-    rows(reader, read, |mut row| {
+    let gaps = rows(reader, read, |mut row| {
         // As text at once: a value would have its fields in another order.
         let statements = std::mem::take(&mut row.statements);
         let statements = serde_json::to_string(&statements).map_err(io::Error::from)?;
@@ -37,7 +41,7 @@ pub fn csv(reader: &mut TraceReader, mut out: impl Write, read: impl FnMut(u64))
         Ok(())
     })?;
     out.flush()?;
-    Ok(())
+    Ok(gaps)
 }
 
 fn write_field(out: &mut impl Write, text: &str) -> io::Result<()> {

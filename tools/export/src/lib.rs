@@ -16,7 +16,7 @@ mod table;
 
 use std::io::{self, Write};
 
-use onetrip_ledger::{TraceError, TraceReader};
+use onetrip_ledger::{Gaps, TraceError, TraceReader};
 
 pub use clock::Timestamp;
 pub use columns::{COLUMNS, Column, PARTITIONS, STATEMENT_COLUMNS};
@@ -46,7 +46,7 @@ pub enum ExportError {
     Parquet(#[from] ::parquet::errors::ParquetError),
 }
 
-/// Writes one JSON object per exchange and line. `read` is told of the bytes that are read.
+/// Writes one JSON object per exchange and line. `read` is told of the bytes that are read. Returns what is missing from the trace.
 ///
 /// # Errors
 ///
@@ -55,12 +55,12 @@ pub fn json_lines(
     reader: &mut TraceReader,
     mut out: impl Write,
     read: impl FnMut(u64),
-) -> Result<(), ExportError> {
-    rows(reader, read, |row| {
+) -> Result<Gaps, ExportError> {
+    let gaps = rows(reader, read, |row| {
         serde_json::to_writer(&mut out, &row).map_err(io::Error::from)?;
         out.write_all(b"\n")?;
         Ok(())
     })?;
     out.flush()?;
-    Ok(())
+    Ok(gaps)
 }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use onetrip_ledger::trace::{Records, TRACE_STREAM, decode_block};
 use onetrip_ledger::{
-    Exchange, Obstacle, Outcome, Record, Remedy, Statement, Steps, TraceReader, TransactionStatus, UnitKind,
+    Exchange, Gaps, Obstacle, Outcome, Record, Remedy, Statement, Steps, TraceReader, TransactionStatus,
+    UnitKind,
 };
 use onetrip_sql::Lifter;
 use serde::ser::SerializeStruct;
@@ -93,7 +94,8 @@ struct Trace {
     no_columns: Arc<Vec<String>>,
 }
 
-/// Calls `each` for every exchange of a trace, in the order of the file, and tells `read` of the bytes that it reads.
+/// Calls `each` for every exchange of a trace, in the order of the file, and tells `read` of the bytes that it reads. Returns
+/// what is missing from the trace.
 ///
 /// # Errors
 ///
@@ -102,7 +104,8 @@ pub fn rows(
     reader: &mut TraceReader,
     mut read: impl FnMut(u64),
     mut each: impl FnMut(Row) -> Result<(), ExportError>,
-) -> Result<(), ExportError> {
+) -> Result<Gaps, ExportError> {
+    let (mut lost_bytes, mut is_open) = (0, true);
     let mut records = Records::default();
     let mut lifter = Lifter::new();
     let mut streams: HashMap<u32, Names> = HashMap::new();
@@ -116,8 +119,11 @@ pub fn rows(
         read(block.payload.len() as u64);
         let stream = block.stream;
         decode_block(&mut records, stream, block.payload, |record| {
-            if let Record::Origin { upstream, .. } = record {
-                trace.host = Host::of(&String::from_utf8_lossy(upstream));
+            match record {
+                Record::Origin { upstream, .. } => trace.host = Host::of(&String::from_utf8_lossy(upstream)),
+                Record::Lost { bytes } => lost_bytes += bytes,
+                Record::End => is_open = false,
+                _ => {}
             }
             if stream == TRACE_STREAM {
                 return Ok(());
@@ -146,7 +152,7 @@ pub fn rows(
             Ok(())
         })?;
     }
-    Ok(())
+    Ok(Gaps { lost_bytes, is_open, ..reader.gaps() })
 }
 
 impl Trace {

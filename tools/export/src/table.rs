@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use onetrip_ledger::TraceReader;
+use onetrip_ledger::{Gaps, TraceReader};
 use parquet::basic::Compression;
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, Int64Type};
 use parquet::errors::ParquetError;
@@ -83,10 +83,14 @@ pub fn new_directory(directory: &Path) -> Result<(), ExportError> {
 /// # Errors
 ///
 /// A trace that cannot be read, a directory that is not empty, or a file that cannot be written.
-pub fn parquet(reader: &mut TraceReader, directory: &Path, read: impl FnMut(u64)) -> Result<(), ExportError> {
+pub fn parquet(
+    reader: &mut TraceReader,
+    directory: &Path,
+    read: impl FnMut(u64),
+) -> Result<Gaps, ExportError> {
     new_directory(directory)?;
     let mut tables: BTreeMap<(String, String), Table> = BTreeMap::new();
-    rows(reader, read, |row| {
+    let gaps = rows(reader, read, |row| {
         let partition = (row.day.clone(), row.host.as_str().to_owned());
         if let Some(table) = tables.get_mut(&partition) {
             return table.add(row);
@@ -97,7 +101,8 @@ pub fn parquet(reader: &mut TraceReader, directory: &Path, read: impl FnMut(u64)
         tables.insert(partition, table);
         Ok(())
     })?;
-    tables.into_values().try_for_each(Table::finish)
+    tables.into_values().try_for_each(Table::finish)?;
+    Ok(gaps)
 }
 
 /// One file.

@@ -205,7 +205,7 @@ impl<'a> Report<'a> {
     }
 
     /// A run without a session has no price.
-    fn prices(&self) -> Option<&'a Prices> {
+    pub fn prices(&self) -> Option<&'a Prices> {
         self.prices.filter(|_| self.summary.sessions > 0)
     }
 }
