@@ -12,7 +12,8 @@ pub(crate) fn masked(command: &[OsString]) -> Vec<String> {
     let mut words = Vec::with_capacity(command.len());
     for word in &without_passwords(command) {
         let word = word.to_string_lossy();
-        let is_value = std::mem::take(&mut follows_secret) && !word.starts_with('-');
+        // A password may begin with a dash: what follows is hidden even if it may be the next option.
+        let is_value = follows_secret;
         follows_secret = word.starts_with('-') && !word.contains(['=', ':']) && names_secret(&word);
         words.push(if is_value { REDACTED.to_owned() } else { masked_word(&word) });
     }
@@ -38,17 +39,29 @@ fn secret_begins(word: &str) -> Option<usize> {
     })
 }
 
-/// The word with the password of a URL in it hidden.
+/// The word with the passwords of all URLs in it hidden.
 fn masked_url(word: &str) -> String {
-    let Some(scheme_end) = word.find("://") else { return word.to_owned() };
+    let begins: Vec<usize> = word.match_indices("://").map(|(at, _)| url_begins(word, at)).collect();
+    let mut masked = word[..begins.first().copied().unwrap_or(word.len())].to_owned();
+    for (place, begin) in begins.iter().enumerate() {
+        let url = &word[*begin..begins.get(place + 1).copied().unwrap_or(word.len())];
+        let authority =
+            url[url.find("://").map_or(0, |at| at + 3)..].split(['/', '?', '#']).next().unwrap_or_default();
+        if authority.contains('@') {
+            masked.push_str(&redact(url));
+        } else {
+            masked.push_str(url);
+        }
+    }
+    masked
+}
+
+/// Where the URL begins whose scheme ends here.
+fn url_begins(word: &str, scheme_end: usize) -> usize {
     let begin =
         word[..scheme_end].rfind(|character: char| !character.is_ascii_alphanumeric() && character != '+');
-    let begin = begin.map_or(0, |before| before + 1);
-    let begin = if word[..begin].ends_with("jdbc:") { begin - "jdbc:".len() } else { begin };
-    let (before, url) = word.split_at(begin);
-    let authority =
-        url[url.find("://").map_or(0, |at| at + 3)..].split(['/', '?', '#']).next().unwrap_or_default();
-    if authority.contains('@') { format!("{before}{}", redact(url)) } else { word.to_owned() }
+    let begin = begin.map_or(0, |before| before + word[before..].chars().next().map_or(1, char::len_utf8));
+    if word[..begin].ends_with("jdbc:") { begin - "jdbc:".len() } else { begin }
 }
 
 fn names_secret(name: &str) -> bool {
@@ -80,6 +93,12 @@ mod tests {
             &["redis://:s3cr3t@cache:6379/0"],
             &["-c", "connect(host='db', password = 's3cr3t')"],
             &["{\"password\": \"s3cr3t\"}"],
+            &["--password", "-s3cr3t"],
+            &["--password", "--token", "s3cr3t"],
+            &["sh", "-c", "curl https://example.org; psql postgres://ann:s3cr3t@db/shop"],
+            &["psql postgres://db/x; psql postgres://b:s3cr3t@db/y"],
+            &["psql postgres://a:s3cr3t@db/x && psql 'postgres://b:s3cr3t@db/y'"],
+            &["é://é postgres://a:s3cr3t@db/x"],
         ] {
             assert!(!shown(words).contains("s3cr3t"), "{words:?} is shown as {}", shown(words));
         }
@@ -95,6 +114,7 @@ mod tests {
             assert_eq!(shown(words), words.join(" "));
         }
         assert_eq!(shown(&["postgres://shop:x@db/shop"]), "postgres://shop:***@db/shop");
-        assert_eq!(shown(&["--password", "-v"]), "--password -v");
+        let words = "curl https://example.org/a; psql postgres://b:x@db/y";
+        assert_eq!(shown(&[words]), "curl https://example.org/a; psql postgres://b:***@db/y");
     }
 }
