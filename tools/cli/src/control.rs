@@ -139,7 +139,10 @@ impl Answering {
 
     fn reply(&self, line: &[u8]) -> String {
         let tally = &self.common.tally;
-        let label = |word: &[u8]| Some(line.strip_prefix(word)?.trim_ascii());
+        let label = |word: &[u8]| {
+            let rest = line.strip_prefix(word)?;
+            rest.first().is_none_or(u8::is_ascii_whitespace).then(|| rest.trim_ascii())
+        };
         match (label(b"test"), label(b"scope")) {
             (Some(test), _) => {
                 self.has_tests.store(true, Ordering::Relaxed);
@@ -159,5 +162,24 @@ impl Answering {
             "statements": counts.statements,
         });
         format!("{counts}\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_a_whole_word() {
+        let clients = Arc::new(Semaphore::new(1));
+        let answering = Answering { common: Arc::default(), has_tests: AtomicBool::new(false), clients };
+        for line in ["testing x", "scopes", "counts x", "count", ""] {
+            assert!(answering.reply(line.as_bytes()).contains("error"), "{line:?}");
+        }
+        assert!(!answering.has_tests.load(Ordering::Relaxed));
+        for line in ["scope", "scope GET /", "counts", "test", "test\tone", "test one two"] {
+            assert!(answering.reply(line.as_bytes()).contains("connect_trips"), "{line:?}");
+        }
+        assert!(answering.has_tests.load(Ordering::Relaxed));
     }
 }
