@@ -14,7 +14,7 @@ use super::{StreamEncoder, TRACE_STREAM, TraceError};
 pub struct TraceWriter {
     path: PathBuf,
     file: File,
-    /// What a pipe or a device gets with its first block: nothing waits for its reader before.
+    /// The header, where a pipe was full: it goes with the first block, and nothing waits for the reader before.
     held: Vec<u8>,
     salt: u32,
     /// End of the last complete block.
@@ -25,8 +25,8 @@ pub struct TraceWriter {
 }
 
 impl TraceWriter {
-    /// Creates the file, for its owner only, or replaces a trace that is there. Writes to pipes and devices as well, but
-    /// not before the first block: a pipe may be full.
+    /// Creates the file, for its owner only, or replaces a trace that is there. Writes to pipes and devices as well, and
+    /// does not wait for one that is full.
     ///
     /// # Errors
     ///
@@ -51,10 +51,16 @@ impl TraceWriter {
         }
         let mut held = header.to_bytes().to_vec();
         let begin = held.len() as u64;
-        if kind.is_file() {
-            file.write_all(&held).map_err(with_path)?;
-            held.clear();
-        }
+        let written = if kind.is_file() {
+            file.write_all(&held).map(|()| held.len())
+        } else {
+            match file.write(&held) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
+                written => written,
+            }
+        };
+        held.drain(..written.map_err(with_path)?);
+        block_from_here_on(&file).map_err(with_path)?;
         let path = path.to_owned();
         Ok(Self { path, file, held, salt: header.salt, good_len: begin, last_at: begin, is_cut: false })
     }
@@ -139,7 +145,7 @@ fn end_mark(lost_bytes: u64) -> Vec<u8> {
     mark.take_block()
 }
 
-/// Opens a file for its owner only. Links are followed to pipes and devices (`/dev/stdout`, `>(gzip)`), never to files.
+/// Opens a file for its owner only, without waiting for a pipe. Links are followed to pipes and devices (`/dev/stdout`, `>(gzip)`), never to files.
 fn open(path: &Path) -> io::Result<File> {
     let is_link = path.symlink_metadata().is_ok_and(|found| found.is_symlink());
     let target = path.metadata().map(|found| found.file_type());
@@ -152,15 +158,17 @@ fn open(path: &Path) -> io::Result<File> {
     options.write(true).create(!is_stream).read(!is_stream).mode(0o600);
     // Opening a pipe that nobody reads must not block.
     let flags = if is_stream { OFlags::NONBLOCK } else { OFlags::NOFOLLOW | OFlags::NONBLOCK };
-    let file = options.custom_flags(flags.bits() as i32).open(path).map_err(|error| {
+    options.custom_flags(flags.bits() as i32).open(path).map_err(|error| {
         if error.raw_os_error() == Some(rustix::io::Errno::NXIO.raw_os_error()) {
             io::Error::new(error.kind(), "nobody reads this pipe; start its reader first")
         } else {
             error
         }
-    })?;
-    fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
-    Ok(file)
+    })
+}
+
+fn block_from_here_on(file: &File) -> io::Result<()> {
+    Ok(fcntl_setfl(file, fcntl_getfl(file)? - OFlags::NONBLOCK)?)
 }
 
 /// Whether the file begins as traces do, or is empty.
