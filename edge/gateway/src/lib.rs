@@ -36,6 +36,7 @@ pub use address::{ListenAddress, ListenAddressError};
 pub use error::{GatewayError, with_causes};
 pub use gateway::{Gateway, GatewayConfig, Leader, Outcome};
 pub use links::LinkOutcome;
+pub use notice::{tell, wait_until_told};
 pub use onetrip_session::{
     BadKept, Common, Counts, Edges, IsolationLevel, KEPT_BYTES_MAX, LobPolicy, LobPrefetch, Remedies, Tally,
     Verify,

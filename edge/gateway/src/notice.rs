@@ -100,6 +100,16 @@ pub(crate) fn tell_the_rest() {
         let text = format!("{left_out} more lines like the last ones of their kind were not printed");
         LINES.print(line(SystemTime::now(), None, &text, 0));
     }
+    wait_until_told();
+}
+
+/// Prints a line of the program that the gateway is in, without waiting for who reads standard error.
+pub fn tell(line: String) {
+    LINES.print(line);
+}
+
+/// Waits until all lines are written, but not for long.
+pub fn wait_until_told() {
     LINES.wait(PATIENCE);
 }
 

@@ -61,7 +61,9 @@ pub(crate) fn gateway(options: &GatewayOptions) -> Result<ExitCode> {
         unread: None,
         has_failed: false,
     };
-    write(analysis, subject, &judge, &options.output, Stream::Output)
+    let written = write(analysis, subject, &judge, &options.output, Stream::Output);
+    onetrip_gateway::wait_until_told();
+    written
 }
 
 /// Lets connections end what is under way. Returns whether somebody was in a hurry.
