@@ -3,6 +3,7 @@
 //!
 //! `ONETRIP_MYSQL_SESSIONS=5000` plays so many on each server.
 
+use fastrand::Rng;
 use onetrip_mysqlserver::Kind;
 use onetrip_wire::mysql::packet;
 
@@ -40,33 +41,23 @@ const PREPARED: [(&str, usize); 6] = [
     ("DO ?", 1),
 ];
 
-/// A generator that needs no crate: the multiplier is Knuth's MMIX.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % end
-    }
-
-    fn one<T: Copy>(&mut self, of: &[T]) -> T {
-        of[self.below(of.len() as u64) as usize]
-    }
+fn pick<T: Copy>(random: &mut Rng, of: &[T]) -> T {
+    of[random.usize(..of.len())]
 }
 
 /// A statement that was prepared, and the number of its parameters.
 type Prepared = (u32, usize);
 
 /// One session; its end is the client's.
-fn play(random: &mut Random, client: &mut RawClient) {
+fn play(random: &mut Rng, client: &mut RawClient) {
     let mut statements: Vec<Prepared> = Vec::new();
-    for _ in 0..random.below(14) {
-        match random.below(12) {
+    for _ in 0..random.u64(..14) {
+        match random.u64(..12) {
             0..=3 => {
-                client.query(random.one(&TEXTS));
+                client.query(pick(random, &TEXTS));
             }
             4 | 5 => {
-                let (text, parameters) = random.one(&PREPARED);
+                let (text, parameters) = pick(random, &PREPARED);
                 client.prepared = 0;
                 client.turn(&[b"\x16", text.as_bytes()].concat());
                 statements.extend((client.prepared != 0).then_some((client.prepared, parameters)));
@@ -75,28 +66,24 @@ fn play(random: &mut Random, client: &mut RawClient) {
             9 => several_at_once(random, client),
             10 => {
                 // COM_PING, COM_STATISTICS, COM_INIT_DB, COM_FIELD_LIST, and what no server knows.
-                client.turn(random.one(&[
-                    &b"\x0e"[..],
-                    b"\x09",
-                    b"\x02onetrip",
-                    b"\x04made\0",
-                    b"\x02nowhere",
-                    b"\x1d",
-                ]));
+                client.turn(pick(
+                    random,
+                    &[&b"\x0e"[..], b"\x09", b"\x02onetrip", b"\x04made\0", b"\x02nowhere", b"\x1d"],
+                ));
             }
             _ => load_file(random, client),
         }
     }
 }
 
-fn run_prepared(random: &mut Random, client: &mut RawClient, statements: &mut Vec<Prepared>) {
+fn run_prepared(random: &mut Rng, client: &mut RawClient, statements: &mut Vec<Prepared>) {
     if statements.is_empty() {
         return;
     }
-    let at = random.below(statements.len() as u64) as usize;
+    let at = random.usize(..statements.len());
     let (statement, parameters) = statements[at];
     let of_statement = |code: u8| [&[code][..], &statement.to_le_bytes()].concat();
-    match random.below(8) {
+    match random.u64(..8) {
         0 => {
             client.send(0, &of_statement(0x19));
             statements.swap_remove(at);
@@ -115,10 +102,10 @@ fn run_prepared(random: &mut Random, client: &mut RawClient, statements: &mut Ve
             if parameters > 0 {
                 body.extend_from_slice(&[0, 1]);
                 (0..parameters).for_each(|_| body.extend_from_slice(&[8, 0]));
-                (0..parameters).for_each(|_| body.extend_from_slice(&random.below(50).to_le_bytes()));
+                (0..parameters).for_each(|_| body.extend_from_slice(&random.u64(..50).to_le_bytes()));
             }
             if client.turn(&body).opened_cursor {
-                for _ in 0..random.below(4) {
+                for _ in 0..random.u64(..4) {
                     client.turn(&[&of_statement(0x1c)[..], &3u32.to_le_bytes()].concat());
                 }
             }
@@ -126,10 +113,10 @@ fn run_prepared(random: &mut Random, client: &mut RawClient, statements: &mut Ve
     }
 }
 
-fn several_at_once(random: &mut Random, client: &mut RawClient) {
-    let (mut bytes, count) = (Vec::new(), 2 + random.below(4) as usize);
+fn several_at_once(random: &mut Rng, client: &mut RawClient) {
+    let (mut bytes, count) = (Vec::new(), 2 + random.usize(..4));
     for _ in 0..count {
-        let text = random.one(&TEXTS[..12]);
+        let text = pick(random, &TEXTS[..12]);
         packet(&mut bytes, 0, |out| {
             out.push(3);
             out.extend_from_slice(text.as_bytes());
@@ -142,12 +129,12 @@ fn several_at_once(random: &mut Random, client: &mut RawClient) {
     }
 }
 
-fn load_file(random: &mut Random, client: &mut RawClient) {
+fn load_file(random: &mut Rng, client: &mut RawClient) {
     client.query("LOAD DATA LOCAL INFILE 'any' INTO TABLE made (name)");
     if !std::mem::take(&mut client.asked_for_file) {
         return; // it failed
     }
-    let pieces = random.below(3) as u8;
+    let pieces = random.u8(..3);
     (0..pieces).for_each(|number| client.send(2 + number, b"of a file\nanother\n"));
     client.send(2 + pieces, b"");
     client.answer();
@@ -166,10 +153,10 @@ fn check(kind: Kind, seed: u64) {
     let before = Tap::start(gateway.port);
     let (mut trips, mut units, mut cut_off) = (0, 0, 0);
     for session in 0..sessions {
-        let mut random = Random(seed + session);
+        let mut random = Rng::with_seed(seed + session);
         let mut client = RawClient::connect(before.port, &server.database);
         play(&mut random, &mut client);
-        let is_cut_off = random.below(4) == 0;
+        let is_cut_off = random.u64(..4) == 0;
         if is_cut_off {
             client.send_cut_off(b"\x03SELECT 'never whole'", 9);
         } else {
