@@ -1,5 +1,5 @@
-//! MySQL's bytes to a [`MysqlSession`]: what was not captured is said, and packets are understood again from the next turn
-//! of the client's on that is nothing but commands, and that the server answers as such.
+//! MySQL's bytes to a [`MysqlSession`]. What was not captured is said. Packets are understood again from the client's next
+//! turn that holds commands only, and that the server answers as such.
 
 use std::sync::Arc;
 
