@@ -205,6 +205,11 @@ impl Changes {
         wants
     }
 
+    /// The session that has asked for all is over: another one asks.
+    pub(crate) fn acts_left(&self) {
+        self.lock().asking = None;
+    }
+
     /// The server is asked what functions may do.
     pub(crate) fn acts_asked(&self, now: Moment) -> ActsAsked {
         let state = self.lock();
@@ -374,6 +379,8 @@ mod tests {
         let at_ms = |ms: u64| Moment(ms * 1_000_000);
         assert!(changes.takes_up_acts(at_ms(0)) && !changes.takes_up_acts(at_ms(999)));
         assert!(changes.takes_up_acts(at_ms(1000)) && !changes.takes_up_acts(at_ms(1001)));
+        changes.acts_left();
+        assert!(changes.takes_up_acts(at_ms(1001)), "the session that asked is over");
         changes.begin();
         changes.end();
         assert!(changes.takes_up_acts(at_ms(1002)), "the answer is of before the change");

@@ -336,6 +336,13 @@ impl Inquiries {
         }
     }
 
+    /// The session is over.
+    pub(crate) fn leave(&mut self, facts: &Facts) {
+        if self.surveying.take().is_some() {
+            facts.changes().acts_left();
+        }
+    }
+
     /// The server would not say it.
     pub(crate) fn stop_survey(&mut self) {
         self.surveying = None;
