@@ -11,8 +11,6 @@ use crate::statements::Mark;
 
 /// What functions of users may do is not relied on when it was found out longer ago.
 const FRESH: Duration = Duration::from_secs(60);
-/// One session asks for all, and when it has no answer after this time, another one does.
-const ASKED_FOR: Duration = Duration::from_secs(1);
 
 /// Changes of one database's catalogue that pass through the gateway (rule S3): those that a statement's text tells, and those
 /// of functions and triggers that it may run.
@@ -48,8 +46,6 @@ struct State {
     doubted: u64,
     /// What functions of users may do, and when the server was asked.
     acts: Option<(Acts, Moment)>,
-    /// When a session has asked that, and how often a text had told of a change then.
-    asking: Option<(Moment, u64)>,
 }
 
 /// Where a function of a user may run that changes the catalogue: its statement's text does not tell.
@@ -190,24 +186,10 @@ impl Changes {
         state.acts.filter(|(_, at)| now.since(*at) < FRESH.as_nanos() as u64).map(|(acts, _)| acts)
     }
 
-    /// Whether the server is to be asked for that, and no other session has asked it.
+    /// Whether the server is to be asked for that.
     pub(crate) fn wants_acts(&self, now: Moment) -> bool {
-        self.lock().wants_acts(now)
-    }
-
-    /// The same; if so, this session asks for all.
-    pub(crate) fn takes_up_acts(&self, now: Moment) -> bool {
-        let mut state = self.lock();
-        let wants = state.wants_acts(now);
-        if wants {
-            state.asking = Some((now, state.texts));
-        }
-        wants
-    }
-
-    /// The session that has asked for all is over: another one asks.
-    pub(crate) fn acts_left(&self) {
-        self.lock().asking = None;
+        let state = self.lock();
+        state.acts.is_none_or(|(_, at)| 3 * now.since(at) > 2 * FRESH.as_nanos() as u64)
     }
 
     /// The server is asked what functions may do.
@@ -243,12 +225,6 @@ impl Everywhere {
 }
 
 impl State {
-    fn wants_acts(&self, now: Moment) -> bool {
-        let is_known = self.acts.is_some_and(|(_, at)| 3 * now.since(at) <= 2 * FRESH.as_nanos() as u64);
-        let asks = |(at, texts)| texts == self.texts && now.since(at) < ASKED_FOR.as_nanos() as u64;
-        !is_known && !self.asking.is_some_and(asks)
-    }
-
     fn is_changing(&self) -> bool {
         let acts_now = |doubt: Doubt| {
             self.doubts[doubt as usize] > 0 && self.acts.is_some_and(|(acts, _)| doubt.acts(acts))
@@ -369,22 +345,6 @@ mod tests {
         assert_eq!(changes.acts(Moment(0)), None, "a function has made a trigger");
         changes.acts_told(asked, NOTHING);
         assert_eq!(changes.acts(Moment(0)), Some(NOTHING), "there was none that could");
-        let aging = Moment(41_000_000_000);
-        assert!(changes.acts(Moment(60_000_000_000)).is_none() && changes.wants_acts(aging));
-    }
-
-    #[test]
-    fn one_session_asks_for_all_and_another_one_where_it_gets_no_answer() {
-        let changes = Changes::default();
-        let at_ms = |ms: u64| Moment(ms * 1_000_000);
-        assert!(changes.takes_up_acts(at_ms(0)) && !changes.takes_up_acts(at_ms(999)));
-        assert!(changes.takes_up_acts(at_ms(1000)) && !changes.takes_up_acts(at_ms(1001)));
-        changes.acts_left();
-        assert!(changes.takes_up_acts(at_ms(1001)), "the session that asked is over");
-        changes.begin();
-        changes.end();
-        assert!(changes.takes_up_acts(at_ms(1002)), "the answer is of before the change");
-        changes.acts_told(changes.acts_asked(at_ms(1003)), NOTHING);
-        assert!(!changes.takes_up_acts(at_ms(5000)), "it is known");
+        assert!(changes.acts(Moment(60_000_000_000)).is_none() && changes.wants_acts(Moment(41_000_000_000)));
     }
 }

@@ -763,11 +763,9 @@ impl Facts {
         !self.wanted.is_empty()
     }
 
-    /// What is to be looked up, without what another session has asked; it is asked for now.
-    pub(crate) fn take_wanted(&mut self, now: Moment) -> Wanted {
-        let mut wanted = std::mem::take(&mut self.wanted);
-        wanted.retain_acts(|| self.changes.takes_up_acts(now));
-        wanted
+    /// What is to be looked up; it is asked for now.
+    pub(crate) fn take_wanted(&mut self) -> Wanted {
+        std::mem::take(&mut self.wanted)
     }
 
     /// What is known of the database, once that is known.

@@ -15,7 +15,7 @@
 use std::time::Duration;
 
 use onetrip_ledger::Moment;
-use onetrip_sql::purity::{self, Lookup, SessionQuestion, Survey, Wanted};
+use onetrip_sql::purity::{self, Lookup, SessionQuestion, Survey};
 use onetrip_wire::pg::{DataRow, StatementOrPortal, Values, backend, frame, frontend};
 
 use super::own::{NO_LIMIT, put_close, put_own, put_own_statement};
@@ -313,9 +313,8 @@ impl Inquiries {
         if self.surveying.as_ref().is_some_and(is_over) {
             self.surveying = None;
         }
-        let wanted = if self.surveying.is_none() { facts.take_wanted(now) } else { Wanted::default() };
-        if !wanted.is_empty() {
-            let mut survey = Survey::new(wanted);
+        if self.surveying.is_none() && facts.wants_lookup() {
+            let mut survey = Survey::new(facts.take_wanted());
             let next = Some(survey.questions());
             let acts_asked = facts.changes().acts_asked(stamp.at);
             self.surveying = Some(Surveying { survey, stamp, acts_asked, next });
@@ -333,13 +332,6 @@ impl Inquiries {
         let Some(surveying) = &mut self.surveying else { return };
         if surveying.survey.row(lookup, columns).is_err() {
             self.surveying = None;
-        }
-    }
-
-    /// The session is over.
-    pub(crate) fn leave(&mut self, facts: &Facts) {
-        if self.surveying.take().is_some() {
-            facts.changes().acts_left();
         }
     }
 

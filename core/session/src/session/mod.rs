@@ -290,7 +290,6 @@ impl Session {
     /// Ends the books; the stream holds the last record afterwards.
     pub fn close(&mut self, now: Moment) {
         self.commit.leave(&self.config.common);
-        self.inquiries.leave(&self.facts);
         self.core.is_ending = true;
         self.tell(&Event::TransactionOver); // what it may have defined may be there
         let unanswered = self.core.units.unanswered().into();

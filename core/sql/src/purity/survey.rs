@@ -41,11 +41,6 @@ impl Wanted {
         Self { locks: true, ..Self::default() }
     }
 
-    /// What functions of users may do is looked up, if it was to be, only if `is_to_be`.
-    pub fn retain_acts(&mut self, is_to_be: impl FnOnce() -> bool) {
-        self.locks = self.locks && is_to_be();
-    }
-
     /// Whether there is nothing to look up.
     pub fn is_empty(&self) -> bool {
         !(self.database || self.cursors || self.locks) && self.len() == 0
