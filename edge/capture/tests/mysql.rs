@@ -3,8 +3,8 @@
 mod common;
 
 use common::mysql::{
-    CHILD, PLAIN, children, encoded, end, greeting, logged_in, packets, query, result, ten_queries,
-    tls_request, told,
+    CHILD, PLAIN, begin_tls, children, encoded, end, greeted, greeting, logged_in, packets, query, result,
+    ten_queries, told,
 };
 use common::{Talk, runs};
 use onetrip_wire::mysql::{Capabilities, Compression, command, pack, put_lenenc_bytes};
@@ -140,18 +140,9 @@ fn compressed_conversations_are_known_and_go_on_after_a_gap() {
 fn behind_tls_turns_are_counted_and_the_clients_hello_opens() {
     let capabilities = PLAIN | Capabilities::SSL;
     for at_once in [true, false] {
-        let mut talk = Talk::to_port(3306);
-        talk.handshake();
-        talk.server(&packets(0, &[greeting(capabilities)]));
-        let (request, hello) =
-            (packets(1, &[tls_request(capabilities)]), [&[0x16, 3, 1, 0, 60, 1][..], &[0; 59]].concat());
-        match at_once {
-            true => talk.client(&[request, hello].concat()),
-            false => {
-                talk.client(&request);
-                talk.client_piece(&hello);
-            }
-        }
+        let mut talk = greeted(capabilities, 3306);
+        let hello = [&[0x16, 3, 1, 0, 60, 1][..], &[0; 59]].concat();
+        begin_tls(&mut talk, capabilities, &hello, at_once);
         talk.server(b"\x16\x03\x03\0\x02hi");
         for _ in 0..5 {
             talk.client(b"\x17\x03\x03\0\x03ask");

@@ -5,8 +5,8 @@ mod common;
 use std::sync::Arc;
 
 use common::mysql::{
-    CHILD, PLAIN, children, encoded, end, greeting, logged_in, login, ok, packets, query, result,
-    ten_queries, tls_request, told,
+    CHILD, PLAIN, begin_tls, children, encoded, end, greeted, logged_in, login, ok, packets, query, result,
+    ten_queries, told,
 };
 use common::tls13::{Sealer, hellos, key_log};
 use common::{Talk, analyze_with, message, ready, reply, runs};
@@ -63,19 +63,10 @@ fn a_tls_connection_that_is_joined_is_counted_by_turns() {
 fn a_tls_connection_whose_greeting_is_missing_is_counted_by_turns() {
     let capabilities = PLAIN | Capabilities::SSL;
     for at_once in [true, false] {
-        let mut talk = Talk::to_port(3306);
-        talk.handshake();
-        talk.server(&packets(0, &[greeting(capabilities)]));
+        let mut talk = greeted(capabilities, 3306);
         talk.frames.pop();
         let [hello, answer] = hellos();
-        let request = packets(1, &[tls_request(capabilities)]);
-        match at_once {
-            true => talk.client(&[request, hello].concat()),
-            false => {
-                talk.client(&request);
-                talk.client_piece(&hello);
-            }
-        }
+        begin_tls(&mut talk, capabilities, &hello, at_once);
         talk.server(&answer);
         // ChangeCipherSpec looks like the header of a QUIT.
         talk.client(&[&[0x14, 3, 3, 0, 1, 1][..], b"\x17\x03\x03\0\x03ask"].concat());
@@ -95,11 +86,8 @@ fn sealed_login() -> (Talk, Sealer, Sealer) {
     let capabilities = PLAIN | Capabilities::SSL;
     let (mut client, mut server) = (Sealer::client(), Sealer::server());
     let [hello, answer] = hellos();
-    let mut talk = Talk::to_port(3306);
-    talk.handshake();
-    talk.server(&packets(0, &[greeting(capabilities)]));
-    talk.client(&packets(1, &[tls_request(capabilities)]));
-    talk.client_piece(&hello);
+    let mut talk = greeted(capabilities, 3306);
+    begin_tls(&mut talk, capabilities, &hello, false);
     talk.server(&answer);
     talk.client(&client.record(&packets(2, &[login(capabilities)])));
     talk.server(&server.record(&packets(3, &[ok()])));

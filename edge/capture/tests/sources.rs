@@ -27,6 +27,15 @@ fn file() -> Vec<u8> {
 
 const PACKETS: usize = 15;
 
+/// The same in each compressed form, with a name for it.
+fn compressed() -> [(&'static str, Vec<u8>); 2] {
+    let file = file();
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(&file).expect("memory");
+    let zstd = zstd::encode_all(&file[..], 1).expect("memory");
+    [("shop.pcap.gz", gzip.finish().expect("memory")), ("shop.pcap.zst", zstd)]
+}
+
 /// Reads files to their ends: how many packets there are, what went wrong, and how many bytes of the files were read.
 fn read(paths: &[PathBuf]) -> (usize, Vec<String>, u64) {
     let progress = Arc::new(Progress::default());
@@ -111,13 +120,8 @@ fn a_growing_file_is_followed_until_somebody_ends_it() {
 #[test]
 fn compressed_files_are_read_and_cut_ones_up_to_their_cut() {
     let directory = tempfile::tempdir().expect("a directory");
-    let file = file();
-    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    gzip.write_all(&file).expect("memory");
-    let gzip = gzip.finish().expect("memory");
-    let zstd = zstd::encode_all(&file[..], 1).expect("memory");
-    for (name, bytes) in [("shop.pcap.gz", &gzip), ("shop.pcap.zst", &zstd)] {
-        let path = written(directory.path(), name, bytes);
+    for (name, bytes) in compressed() {
+        let path = written(directory.path(), name, &bytes);
         let (packets, problems, read_bytes) = read(&[path]);
         assert_eq!((packets, problems, read_bytes), (PACKETS, vec![], bytes.len() as u64), "{name}");
         let path = written(directory.path(), name, &bytes[..bytes.len() - 12]);
@@ -250,12 +254,7 @@ fn a_followed_file_that_is_complete_or_has_nothing_yet_holds_up_no_other() {
 #[test]
 fn a_compressed_file_may_grow() {
     let directory = tempfile::tempdir().expect("a directory");
-    let file = file();
-    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    gzip.write_all(&file).expect("memory");
-    let gzip = gzip.finish().expect("memory");
-    let zstd = zstd::encode_all(&file[..], 1).expect("memory");
-    for (name, bytes) in [("shop.pcap.gz", gzip), ("shop.pcap.zst", zstd)] {
+    for (name, bytes) in compressed() {
         let path = written(directory.path(), name, &bytes[..4]);
         let followed = Followed::new(std::slice::from_ref(&path));
         let mut growing = OpenOptions::new().append(true).open(&path).expect("it is there");

@@ -145,7 +145,8 @@ fn end_mark(lost_bytes: u64) -> Vec<u8> {
     mark.take_block()
 }
 
-/// Opens a file for its owner only, without waiting for a pipe. Links are followed to pipes and devices (`/dev/stdout`, `>(gzip)`), never to files.
+/// Opens a file for its owner only, without waiting for a pipe. Links are followed to pipes and devices (`/dev/stdout`,
+/// `>(gzip)`), never to files.
 fn open(path: &Path) -> io::Result<File> {
     let is_link = path.symlink_metadata().is_ok_and(|found| found.is_symlink());
     let target = path.metadata().map(|found| found.file_type());

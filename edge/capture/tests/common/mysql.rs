@@ -106,11 +106,27 @@ pub fn query(text: &str) -> Vec<u8> {
     packets(0, &[[&[command::QUERY][..], text.as_bytes()].concat()])
 }
 
-/// The server greets, the client logs in.
-pub fn logged_in(capabilities: Capabilities, port: u16) -> Talk {
+/// The server greets.
+pub fn greeted(capabilities: Capabilities, port: u16) -> Talk {
     let mut talk = Talk::to_port(port);
     talk.handshake();
     talk.server(&packets(0, &[greeting(capabilities)]));
+    talk
+}
+
+/// The client asks for TLS and begins it, with one segment or two.
+pub fn begin_tls(talk: &mut Talk, capabilities: Capabilities, hello: &[u8], at_once: bool) {
+    let request = packets(1, &[tls_request(capabilities)]);
+    if at_once {
+        return talk.client(&[&request, hello].concat());
+    }
+    talk.client(&request);
+    talk.client_piece(hello);
+}
+
+/// The server greets, the client logs in.
+pub fn logged_in(capabilities: Capabilities, port: u16) -> Talk {
+    let mut talk = greeted(capabilities, port);
     talk.client(&packets(1, &[login(capabilities)]));
     talk.server(&packets(2, &[ok()]));
     talk
