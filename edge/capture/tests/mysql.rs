@@ -3,8 +3,8 @@
 mod common;
 
 use common::mysql::{
-    CHILD, PLAIN, begin_tls, children, encoded, end, greeted, greeting, logged_in, packets, query, result,
-    ten_queries, told,
+    CHILD, PLAIN, begin_tls, children, encoded, end, greeted, logged_in, packets, query, result, ten_queries,
+    told,
 };
 use common::{Talk, runs};
 use onetrip_wire::mysql::{Capabilities, Compression, command, pack, put_lenenc_bytes};

@@ -17,7 +17,7 @@ const TEXT_BYTES_MAX: usize = 64 << 20;
 /// Bytes of a compiled pattern: those of the smallest that are told apart, and the most.
 const PATTERN_BYTES_MIN: usize = 64;
 const PATTERN_BYTES_MAX: usize = 1 << 20;
-/// Bytes of a compiled pattern times bytes of the text that it is looked for in. So many take about half a second: no timeout,
+/// Bytes of a compiled pattern times bytes of the text that it is looked for in. So many took one to three seconds: no timeout,
 /// cancel request or stop is heeded within.
 const MATCH_STEPS_MAX: usize = 1 << 29;
 
