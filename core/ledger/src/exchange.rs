@@ -124,6 +124,13 @@ pub struct Statement {
     pub result_digest: u64,
 }
 
+impl Statement {
+    /// Whether it was run, to its end or to its limit of rows: these are counted as statements.
+    pub fn is_run(&self) -> bool {
+        self.steps.has(Steps::EXECUTE) && self.outcome == Outcome::Done
+    }
+}
+
 /// A unit and its complete reply.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Exchange {

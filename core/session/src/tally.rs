@@ -75,8 +75,8 @@ impl Tally {
             _ => &self.work_trips,
         };
         trips.fetch_add(u64::from(exchange.starts_trip), Ordering::Release);
-        let statements = exchange.statements.len() as u64 + exchange.cut.statements;
-        self.statements.fetch_add(statements, Ordering::Release);
+        let run = exchange.statements.iter().filter(|statement| statement.is_run()).count() as u64;
+        self.statements.fetch_add(run + exchange.cut.statements, Ordering::Release);
     }
 
     /// The label, if it is another than that of the version.
@@ -92,7 +92,7 @@ impl Tally {
 
 #[cfg(test)]
 mod tests {
-    use onetrip_ledger::{Cut, Statement};
+    use onetrip_ledger::{Cut, Outcome, Statement, Steps};
 
     use super::*;
 
@@ -123,7 +123,19 @@ mod tests {
     fn statements_that_are_not_kept_are_counted_too() {
         let tally = Tally::default();
         let cut = Cut { statements: 1_990, ..Cut::default() };
-        tally.book(&Exchange { statements: vec![Statement::default(); 10], cut, ..Exchange::default() });
+        let run = Statement { steps: Steps::EXECUTE, ..Statement::default() };
+        tally.book(&Exchange { statements: vec![run; 10], cut, ..Exchange::default() });
         assert_eq!(tally.counts().statements, 2_000);
+    }
+
+    #[test]
+    fn statements_that_were_not_run_are_not_counted() {
+        let tally = Tally::default();
+        let prepared = Statement { steps: Steps::PREPARE | Steps::DESCRIBE, ..Statement::default() };
+        let run = Statement { steps: Steps::BIND | Steps::EXECUTE, ..Statement::default() };
+        let failed = Statement { outcome: Outcome::Failed(*b"22012"), ..run };
+        let skipped = Statement { outcome: Outcome::Skipped, ..run };
+        tally.book(&Exchange { statements: vec![prepared, run, failed, skipped], ..Exchange::default() });
+        assert_eq!(tally.counts().statements, 1);
     }
 }

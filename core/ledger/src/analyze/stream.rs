@@ -133,7 +133,7 @@ impl Names {
             parameters = rest;
             let (own_results, rest) = results.split_at(statement.results as usize);
             results = rest;
-            if !statement.steps.has(Steps::EXECUTE) || statement.outcome != Outcome::Done {
+            if !statement.is_run() {
                 continue;
             }
             let template = self.template(statement.template);

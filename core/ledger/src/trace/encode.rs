@@ -1,6 +1,6 @@
 use super::tags;
 use crate::exchange::EXCHANGE_BYTES_MAX;
-use crate::{Cut, Exchange, Moment, Obstacle, Outcome, Remedy, Statement, Steps};
+use crate::{Cut, Exchange, Moment, Obstacle, Outcome, Remedy, Statement};
 
 /// Encodes the records of one stream into a block.
 ///
@@ -199,8 +199,7 @@ impl StreamEncoder {
 fn without_statements(exchange: &Exchange) -> Exchange {
     let mut cut = exchange.cut;
     for statement in &exchange.statements {
-        let is_run = statement.steps.has(Steps::EXECUTE) && statement.outcome == Outcome::Done;
-        cut.statements += u64::from(is_run);
+        cut.statements += u64::from(statement.is_run());
         cut.failed += u64::from(matches!(statement.outcome, Outcome::Failed(_)));
         cut.rows += statement.rows;
     }
