@@ -381,3 +381,36 @@ fn the_catalogue_tells_whether_code_may_act_unrun() {
         }
     });
 }
+
+/// S3: what the server is asked tells whether code that acts runs as rows are written, whatever its name is.
+#[test]
+fn the_catalogue_tells_whether_code_that_a_trigger_calls_acts() {
+    let long = "l".repeat(70);
+    let upper = "L".repeat(70);
+    let cases = [
+        ("acts()", "acts()", "true"),
+        ("acts()", "ACTS()", "true"),
+        ("acts()", "pg_sleep(0)", "false"),
+        ("\"a b\"()", "\"a b\"()", "true"),
+        ("\"A\"()", "\"A\"()", "true"),
+        ("évil()", "évil()", "true"),
+        ("évil()", "public . évil ()", "true"),
+        (&format!("{long}()"), &format!("{upper}()"), "true"),
+    ];
+    on_each(|_, client| {
+        for (name, call, told) in &cases {
+            client.query("BEGIN");
+            one(
+                client,
+                &format!(
+                    "CREATE FUNCTION {name} RETURNS int LANGUAGE plpgsql AS 'BEGIN LOCK TABLE n; RETURN 1; END';
+                    CREATE FUNCTION calls() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM {call}; RETURN NEW; END';
+                    CREATE TRIGGER x BEFORE INSERT ON w FOR EACH ROW EXECUTE FUNCTION calls()"
+                ),
+            );
+            assert_eq!(acts(client, 0), "true", "{name} {call}");
+            assert_eq!(acts(client, 1), *told, "{name} {call}");
+            client.query("ROLLBACK");
+        }
+    });
+}

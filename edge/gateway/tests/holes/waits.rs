@@ -206,18 +206,18 @@ fn takes_a_lock(stage: &Stage, path: &SlowPath, ways: &[Way]) {
 }
 
 /// Each way sees directly what it sees through a gateway.
-fn assert_fenced(name: &str, ways: fn(u32) -> Vec<Way>) {
+fn assert_fenced(name: &str, guarded: &str, ways: fn(u32) -> Vec<Way>) {
     thread::scope(|scope| {
         for version in VERSIONS {
             for distance in DISTANCES_MS {
                 scope.spawn(move || {
                     let (server, database) = (server(version), format!("{name}_{version}_{distance}"));
                     administer(server, "postgres", &format!("CREATE DATABASE {database}"));
-                    administer(server, &database, GUARDED);
+                    administer(server, &database, guarded);
                     let slow = SlowPath::start(server);
                     let path = Path { server, port: slow.port, database: &database };
                     let alone = Stage::direct(&path);
-                    let oid = alone.session("asks").column("SELECT 'lock_it'::regproc::oid");
+                    let oid = alone.session("asks").column("SELECT min(oid) FROM pg_proc WHERE oid >= 16384");
                     drop(alone.take_seen());
                     let ways = ways(oid[0].parse().expect("a number"));
                     takes_a_lock(&alone, &slow, &ways);
@@ -236,12 +236,21 @@ fn assert_fenced(name: &str, ways: fn(u32) -> Vec<Way>) {
 
 #[test]
 fn a_strong_lock_waits_for_an_early_commit_however_it_is_taken() {
-    assert_fenced("gaps", at_once);
+    assert_fenced("gaps", GUARDED, at_once);
+}
+
+#[test]
+fn a_lock_of_a_trigger_waits_for_an_early_commit_whatever_the_name_of_what_takes_it() {
+    for (number, name) in ["\"lock it\"", "l\u{f6}ck"].into_iter().enumerate() {
+        assert_fenced(&format!("named_{number}"), &GUARDED.replace("lock_it", name), |_| {
+            vec![Way::new("INSERT", &["BEGIN"], query("INSERT INTO queue VALUES (1)"))]
+        });
+    }
 }
 
 #[test]
 fn a_lock_of_what_was_sent_before_waits_for_an_early_commit_as_well() {
-    assert_fenced("late", |_| of_before());
+    assert_fenced("late", GUARDED, |_| of_before());
 }
 
 /// Stops a process, until this is over.

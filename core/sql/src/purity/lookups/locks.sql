@@ -67,8 +67,9 @@ users AS MATERIALIZED (
     AND d.refobjid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
     AND d.classid OPERATOR(pg_catalog.<>) ALL ('{1255,3466}'::pg_catalog.oid[])
   UNION
+  -- Sources are searched for words of ASCII: a function of another name may be called anywhere.
   SELECT u.oid, true FROM users AS u
-  WHERE EXISTS (SELECT FROM pg_catalog.pg_proc AS p WHERE p.proname OPERATOR(pg_catalog.=) u.proname
+  WHERE u.name OPERATOR(pg_catalog.!~) '^[[:alnum:]_$]+$'::pg_catalog.text OR EXISTS (SELECT FROM pg_catalog.pg_proc AS p WHERE p.proname OPERATOR(pg_catalog.=) u.proname
       AND p.oid OPERATOR(pg_catalog.<) 16384::pg_catalog.oid)
     OR u.pronargs OPERATOR(pg_catalog.=) 1::pg_catalog.int2 AND EXISTS (SELECT FROM pg_catalog.pg_type AS t
       WHERE t.oid OPERATOR(pg_catalog.=) u.proargtypes[0] AND t.typtype OPERATOR(pg_catalog.=) ANY ('{c,p}'::pg_catalog."char"[])
@@ -85,7 +86,8 @@ users AS MATERIALIZED (
         AND d.refclassid OPERATOR(pg_catalog.=) 1255::pg_catalog.oid
     )), '[^[:alnum:]_$]+'::pg_catalog.text
   ) AS word (text)
-  JOIN users AS called ON called.name OPERATOR(pg_catalog.=) word.text
+  -- The parser cuts long names, here as there.
+  JOIN users AS called ON called.name OPERATOR(pg_catalog.=) pg_catalog."left"(word.text, 63)
 )
 SELECT
   CASE WHEN s.length OPERATOR(pg_catalog.>) 500000::pg_catalog.int8 THEN true
@@ -123,7 +125,8 @@ SELECT
       ELSE EXISTS (
         SELECT FROM pg_catalog.regexp_split_to_table(pg_catalog.lower(e.prosrc), '[^[:alnum:]_$]+'::pg_catalog.text)
           AS word (text)
-        WHERE EXISTS (SELECT FROM users AS v WHERE v.is_volatile AND v.name OPERATOR(pg_catalog.=) word.text)
+        WHERE EXISTS (SELECT FROM users AS v WHERE v.is_volatile
+            AND v.name OPERATOR(pg_catalog.=) pg_catalog."left"(word.text, 63))
           OR EXISTS (SELECT FROM carried AS c WHERE c.by_relation) AND EXISTS (
             SELECT FROM pg_catalog.pg_class AS r
             WHERE r.relname OPERATOR(pg_catalog.=) word.text::pg_catalog.name
