@@ -15,13 +15,13 @@ use onetrip_link::BitsPerSecond;
 use onetrip_report::RunInfo;
 use tempfile::TempDir;
 
-use crate::args::{ExportFormat, JudgeOptions};
+use crate::args::ExportFormat;
 use crate::capture::Live;
 use crate::distance::DistanceOptions;
 use crate::examples;
 use crate::exit::ExitCode;
 use crate::export;
-use crate::judge::Judge;
+use crate::judge::{Judge, JudgeOptions};
 use crate::output::{OutputOptions, Stream, Subject, write};
 use crate::progress::{self, style};
 use crate::say::say;

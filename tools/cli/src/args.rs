@@ -1,14 +1,12 @@
 use std::ffi::OsString;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::BoolishValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use onetrip_gateway::{GatewayConfig, IsolationLevel, ListenAddress, LobPrefetch, Remedies, Verify};
-use onetrip_ledger::Code;
-use onetrip_ledger::judge::{Increase, Limit};
-use onetrip_link::{BitsPerSecond, ByteSize, HumanDuration, LinkSpec};
+use onetrip_link::{BitsPerSecond, ByteSize, LinkSpec};
 use onetrip_target::tls::{TlsAcceptor, TlsError};
 
 #[cfg(feature = "capture")]
@@ -19,6 +17,7 @@ use crate::demo::DemoOptions;
 use crate::distance::{DistanceOptions, ForecastOptions};
 use crate::examples;
 use crate::explain::ExplainOptions;
+use crate::judge::JudgeOptions;
 #[cfg(feature = "lab")]
 use crate::lab::LabOptions;
 #[cfg(not(all(feature = "capture", feature = "embed", feature = "lab")))]
@@ -27,6 +26,7 @@ use crate::link::FarEnd;
 use crate::output::OutputOptions;
 use crate::pages::{CompletionsOptions, ManOptions};
 use crate::ready::ReadyOptions;
+use crate::values::{duration, socket_address};
 
 /// Counts the round trips between a program and its database, and says which are avoidable and why.
 #[derive(Debug, Parser)]
@@ -458,52 +458,6 @@ pub(crate) struct WatchOptions {
     pub(crate) link: LinkOptions,
 }
 
-/// What makes a run fail, and what it is compared with.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Judging")]
-pub(crate) struct JudgeOptions {
-    /// Fail above a limit: trips=200, work-trips=N, connections=N, statements=N, or OT001=N avoidable trips
-    ///
-    /// A run that could not be judged fails with exit code 91.
-    #[arg(long, value_name = "NAME=N")]
-    pub(crate) budget: Vec<Limit>,
-    /// TOML file with budgets of the run and of scopes
-    #[arg(long, value_name = "FILE")]
-    pub(crate) budget_file: Option<PathBuf>,
-    /// Fail if the run has this finding
-    #[arg(long, value_name = "CODE")]
-    pub(crate) fail_on: Vec<Code>,
-    /// TOML file with [[mute]] entries: findings to leave out
-    #[arg(long, value_name = "FILE")]
-    pub(crate) mute: Option<PathBuf>,
-    /// Compare with an earlier run: its trace, or its report as JSON
-    #[arg(long, value_name = "BASE")]
-    pub(crate) compare: Option<PathBuf>,
-    /// Fail if the run has more than N extra trips compared with BASE, or N%
-    #[arg(long, value_name = "N%|N", requires = "compare")]
-    pub(crate) max_increase: Option<Increase>,
-    /// Fail unless the run and each scope have exactly the trips in this file [default file: trips.lock]
-    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "trips.lock")]
-    pub(crate) snapshot: Option<PathBuf>,
-    /// Write the snapshot's file instead of comparing
-    ///
-    /// With --allow-missing-scopes, the entries of scopes that did not occur are kept.
-    #[arg(long, requires = "snapshot")]
-    pub(crate) update: bool,
-    /// Judge a run although it opened no session
-    #[arg(long)]
-    pub(crate) allow_no_connections: bool,
-    /// Count a scope that did not occur as zero trips
-    #[arg(long)]
-    pub(crate) allow_missing_scopes: bool,
-    /// Judge a trace although it has no end: it is still growing, or its writer was killed
-    #[arg(long)]
-    pub(crate) allow_open: bool,
-    /// Judge a run although records are missing
-    #[arg(long)]
-    pub(crate) allow_loss: bool,
-}
-
 impl WatchOptions {
     /// Puts the options into a gateway's configuration.
     pub(crate) fn apply(&self, config: GatewayConfig) -> GatewayConfig {
@@ -521,17 +475,6 @@ impl WatchOptions {
             ..config
         }
     }
-}
-
-pub(crate) fn socket_address(text: &str) -> Result<SocketAddr, String> {
-    let no_address = || "that name has no address".to_owned();
-    let mut found = text.to_socket_addrs().map_err(|error| format!("{error}; write HOST:PORT"))?;
-    found.next().ok_or_else(no_address)
-}
-
-/// A time with its unit, such as `12.9ms`.
-pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    text.parse::<HumanDuration>().map(Into::into).map_err(|error| error.to_string())
 }
 
 /// Every command with all below it.

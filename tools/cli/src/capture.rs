@@ -14,10 +14,10 @@ use onetrip_link::BitsPerSecond;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::analyze::{AnalyzeOptions, WhatOptions, analyze};
-use crate::args::JudgeOptions;
 use crate::distance::DistanceOptions;
 use crate::examples;
 use crate::exit::ExitCode;
+use crate::judge::JudgeOptions;
 use crate::output::OutputOptions;
 use crate::say::say;
 use crate::sides::SidesOptions;

@@ -9,11 +9,11 @@ use onetrip_ledger::{Mutes, Summary};
 use onetrip_link::BitsPerSecond;
 use onetrip_report::Report;
 
-use crate::args::duration;
 use crate::examples;
 use crate::exit::ExitCode;
 use crate::output::{PageOptions, Stream, print, write_pages};
 use crate::trace::{summarise, tell_gaps};
+use crate::values::duration;
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Forecast")]

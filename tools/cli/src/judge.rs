@@ -1,12 +1,58 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use onetrip_ledger::judge::{Allow, Base, Judgement, Rules, Ruling, Snapshot, budget};
-use onetrip_ledger::{Mutes, Summary};
+use clap::Args;
+use onetrip_ledger::judge::{Allow, Base, Increase, Judgement, Limit, Rules, Ruling, Snapshot, budget};
+use onetrip_ledger::{Code, Mutes, Summary};
 
-use crate::args::JudgeOptions;
 use crate::say::say;
 use crate::trace::summarise;
+
+/// What makes a run fail, and what it is compared with.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Judging")]
+pub(crate) struct JudgeOptions {
+    /// Fail above a limit: trips=200, work-trips=N, connections=N, statements=N, or OT001=N avoidable trips
+    ///
+    /// A run that could not be judged fails with exit code 91.
+    #[arg(long, value_name = "NAME=N")]
+    pub(crate) budget: Vec<Limit>,
+    /// TOML file with budgets of the run and of scopes
+    #[arg(long, value_name = "FILE")]
+    pub(crate) budget_file: Option<PathBuf>,
+    /// Fail if the run has this finding
+    #[arg(long, value_name = "CODE")]
+    pub(crate) fail_on: Vec<Code>,
+    /// TOML file with [[mute]] entries: findings to leave out
+    #[arg(long, value_name = "FILE")]
+    pub(crate) mute: Option<PathBuf>,
+    /// Compare with an earlier run: its trace, or its report as JSON
+    #[arg(long, value_name = "BASE")]
+    pub(crate) compare: Option<PathBuf>,
+    /// Fail if the run has more than N extra trips compared with BASE, or N%
+    #[arg(long, value_name = "N%|N", requires = "compare")]
+    pub(crate) max_increase: Option<Increase>,
+    /// Fail unless the run and each scope have exactly the trips in this file [default file: trips.lock]
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "trips.lock")]
+    pub(crate) snapshot: Option<PathBuf>,
+    /// Write the snapshot's file instead of comparing
+    ///
+    /// With --allow-missing-scopes, the entries of scopes that did not occur are kept.
+    #[arg(long, requires = "snapshot")]
+    pub(crate) update: bool,
+    /// Judge a run although it opened no session
+    #[arg(long)]
+    pub(crate) allow_no_connections: bool,
+    /// Count a scope that did not occur as zero trips
+    #[arg(long)]
+    pub(crate) allow_missing_scopes: bool,
+    /// Judge a trace although it has no end: it is still growing, or its writer was killed
+    #[arg(long)]
+    pub(crate) allow_open: bool,
+    /// Judge a run although records are missing
+    #[arg(long)]
+    pub(crate) allow_loss: bool,
+}
 
 /// Everything that a run is judged by, read and checked before the run.
 pub(crate) struct Judge {

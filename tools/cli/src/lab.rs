@@ -11,11 +11,11 @@ use onetrip_lab::workload::{Engine, Extent, Workload};
 use onetrip_lab::{LabError, RunOptions, Samples};
 
 use crate::allocator;
-use crate::args::duration;
 use crate::examples;
 use crate::exit::ExitCode;
 use crate::stop::Waiter;
 use crate::tune::{self, TuneOptions};
+use crate::values::duration;
 
 /// What shells know Ctrl-C by.
 const EXIT_INTERRUPTED: u8 = 130;

@@ -43,6 +43,7 @@ mod stop;
 mod trace;
 #[cfg(feature = "lab")]
 mod tune;
+mod values;
 
 use std::ffi::OsString;
 use std::panic::AssertUnwindSafe;

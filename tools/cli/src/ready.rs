@@ -5,10 +5,10 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
-use crate::args::{duration, socket_address};
 use crate::examples;
 use crate::exit::ExitCode;
 use crate::mysql::{Applicant, Login, LoginError, Turn};
+use crate::values::{duration, socket_address};
 
 /// CancelRequest for process 0, which no server has: it is read, and the connection closed, without a session.
 const CANCEL_NOBODY: [u8; 16] = [0, 0, 0, 16, 0x04, 0xd2, 0x16, 0x2e, 0, 0, 0, 0, 0, 0, 0, 0];

@@ -11,8 +11,8 @@ use onetrip_lab::tune::{self, Checked, Choice, Prefetch, Shape, Task};
 use onetrip_link::{BitsPerSecond, ByteSize, HumanDuration};
 use onetrip_report::count;
 
-use crate::args::duration;
 use crate::lab::{ended, listen_for_stop};
+use crate::values::duration;
 
 const ROWS: u64 = 1_000;
 const ROW_BYTES: u64 = 50;

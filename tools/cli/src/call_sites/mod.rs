@@ -6,11 +6,12 @@
 //! `call_sites.rb` and the agent in `jvm/` write the same.
 
 mod jvm;
+mod program;
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -25,7 +26,7 @@ use tokio::sync::Semaphore;
 
 use crate::args::CallSitesWhen;
 use crate::control::serve_each;
-use crate::pytest::joined;
+use program::{WORDS_MAX, places, put_first};
 
 pub(crate) use jvm::load_agent;
 
@@ -36,8 +37,6 @@ const PYTHON: [(&str, &str); 2] = [
     ("sitecustomize.py", include_str!("sitecustomize.py")),
     ("onetrip_call_sites.py", include_str!("onetrip_call_sites.py")),
 ];
-/// Words of a command line that are looked at: `poetry run python -X dev app.py`.
-const WORDS_MAX: usize = 8;
 /// What Node requires first.
 const NODE: (&str, &str) = ("call_sites.js", include_str!("call_sites.js"));
 /// What Ruby requires first.
@@ -118,16 +117,6 @@ fn is_plain(path: &Path) -> bool {
     path.as_os_str().as_encoded_bytes().iter().all(is_plain)
 }
 
-/// Puts a value before what a variable holds, for the program.
-fn put_first(redirect: &mut Redirect, variable: &str, first: OsString, separator: &str) {
-    let set = redirect.set.iter().position(|(name, _)| name == variable);
-    let rest = match set {
-        Some(position) => Some(redirect.set.remove(position).1),
-        None => std::env::var_os(variable),
-    };
-    redirect.set.push((variable.to_owned(), joined(first, separator, rest)));
-}
-
 /// Whether runtimes are asked to tell.
 pub(crate) fn are_wanted(when: CallSitesWhen, command: &[OsString]) -> bool {
     match when {
@@ -152,15 +141,6 @@ fn is_runtime(word: &OsStr) -> bool {
     first.and_then(|script| first_line(&script).ok()).is_some_and(|line| {
         line.starts_with("#!") && ["python", "node", "ruby"].iter().any(|runtime| line.contains(runtime))
     })
-}
-
-/// Where the program may be that a word names.
-fn places(word: &OsStr) -> Vec<PathBuf> {
-    if Path::new(word).components().count() > 1 {
-        return vec![PathBuf::from(word)];
-    }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).map(|directory| directory.join(word)).collect()
 }
 
 /// The first bytes of a file up to the end of its first line.

@@ -3,7 +3,7 @@ use std::time::Duration;
 use onetrip_gateway::Spread;
 use serde_json::{Value, json};
 
-use super::Measured;
+use super::measured::Measured;
 
 /// The report as one object; all times in milliseconds.
 pub(super) fn json(measured: &Measured, asked: u32) -> String {

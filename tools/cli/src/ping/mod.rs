@@ -1,13 +1,13 @@
 mod json;
+mod measured;
 mod mysql;
 mod text;
 
 use std::borrow::Cow;
 use std::io::{self, Write};
-use std::time::Duration;
 
 use anyhow::{Context, Result};
-use onetrip_gateway::{Opening, OpeningStep, PathTimes, Ping, PingedServer, Step};
+use onetrip_gateway::Ping;
 use onetrip_target::launch::Upstream;
 use onetrip_target::{Conninfo, Environment, Protocol};
 
@@ -15,55 +15,11 @@ use crate::args::{PingFormat, PingOptions};
 use crate::exit::ExitCode;
 use crate::progress::Progress;
 use crate::stop::Stop;
+use measured::Measured;
 use mysql::{Account, MysqlPing};
 
 /// What shells know Ctrl-C by.
 const EXIT_INTERRUPTED: u8 = 130;
-
-/// What was measured so far.
-#[derive(Debug, Default)]
-struct Measured {
-    /// Hosts and ports, as they were given.
-    target: String,
-    /// `None` until the session is open.
-    server: Option<About>,
-    /// Of PostgreSQL, what it took until the session could be used.
-    opening: Opening,
-    /// Of MySQL, the same.
-    mysql: Vec<Line>,
-    trips: Vec<Duration>,
-    /// `None` on a unix socket, of MySQL, and where the kernel does not tell.
-    path: Option<PathTimes>,
-}
-
-/// Who answered, and as whom we are there.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct About {
-    product: &'static str,
-    /// The host as it was given, with the port.
-    host: String,
-    /// Where it was found, if that is not what was given.
-    address: Option<String>,
-    version: Option<String>,
-    /// Version of TLS, such as `1.3`; `None` on a plain connection.
-    tls: Option<&'static str>,
-    /// How we logged in.
-    method: &'static str,
-    user: String,
-    database: Option<String>,
-}
-
-/// One kind of work on the way to a session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Line {
-    /// For people.
-    name: &'static str,
-    /// For programs.
-    key: &'static str,
-    /// Round trips; zero for work that needs none.
-    trips: u32,
-    time: Duration,
-}
 
 /// `onetrip ping`.
 pub(crate) fn ping(options: &PingOptions) -> Result<ExitCode> {
@@ -152,46 +108,5 @@ fn print(report: &str) -> Result<()> {
         // Whoever reads the report has had enough of it.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => written.context("cannot write the report"),
-    }
-}
-
-impl Measured {
-    /// What it took until the session could be used.
-    fn lines(&self) -> Vec<Line> {
-        self.opening.steps().iter().map(Line::of).chain(self.mysql.iter().copied()).collect()
-    }
-
-    /// Trips that one session can make one after the other in a second; `None` before the first.
-    fn trips_per_second(&self) -> Option<f64> {
-        let time: Duration = self.trips.iter().sum();
-        let is_measurable = !time.is_zero();
-        is_measurable.then(|| self.trips.len() as f64 / time.as_secs_f64())
-    }
-}
-
-impl From<&PingedServer> for About {
-    fn from(server: &PingedServer) -> Self {
-        let PingedServer { host, address, version, tls, method, user, database } = server.clone();
-        Self { product: "PostgreSQL", host, address, version, tls, method, user, database: Some(database) }
-    }
-}
-
-impl Line {
-    const fn new(name: &'static str, key: &'static str, trips: u32, time: Duration) -> Self {
-        Self { name, key, trips, time }
-    }
-
-    fn of(step: &OpeningStep) -> Self {
-        let (name, key) = match step.step {
-            Step::Lookup => ("name look-up", "name_lookup"),
-            Step::TcpConnect => ("TCP connect", "tcp_connect"),
-            Step::SocketConnect => ("socket connect", "socket_connect"),
-            Step::TlsRequest => ("TLS request", "tls_request"),
-            Step::TlsHandshake => ("TLS handshake", "tls_handshake"),
-            Step::Startup => ("startup", "startup"),
-            Step::Authentication => ("authentication", "authentication"),
-            Step::Hashing => ("(own work: hashing)", "own_hashing"),
-        };
-        Self::new(name, key, step.trips, step.time)
     }
 }

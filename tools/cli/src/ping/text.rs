@@ -4,7 +4,7 @@ use std::time::Duration;
 use onetrip_gateway::{PathTimes, Spread};
 use onetrip_report::{Align, Columns, count};
 
-use super::{About, Line, Measured};
+use super::measured::{About, Line, Measured};
 
 /// Servers seldom need so long for SELECT 1 every single time.
 const FAR_BEHIND: Duration = Duration::from_millis(1);

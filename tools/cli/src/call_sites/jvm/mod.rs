@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use onetrip_target::launch::Redirect;
 use rustix::fs::{StatVfsMountFlags, statvfs};
 
-use super::{WORDS_MAX, put_first};
+use super::program::{WORDS_MAX, places, put_first};
 use crate::args::CallSitesWhen;
 
 /// The agent, compiled.
@@ -71,7 +71,7 @@ fn name_of(word: &OsStr) -> &str {
 
 /// Whether a program is of the same kind of machine as onetrip, and no script: one may start a JVM in a container.
 fn is_of_this_machine(word: &OsStr) -> bool {
-    let file = super::places(word).into_iter().find(|place| place.is_file());
+    let file = places(word).into_iter().find(|place| place.is_file());
     let kind = |file: PathBuf| -> io::Result<[u8; 20]> {
         let mut bytes = [0; 20];
         File::open(file)?.read_exact(&mut bytes)?;

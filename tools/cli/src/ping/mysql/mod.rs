@@ -11,7 +11,7 @@ use onetrip_target::{Conninfo, Host, HostName};
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::{Instant, timeout};
 
-use super::{About, Line};
+use super::measured::{About, Line};
 use crate::mysql::{Applicant, Login, LoginError, Turn};
 use wire::Wire;
 
