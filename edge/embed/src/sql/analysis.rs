@@ -3,9 +3,10 @@
 
 use std::rc::Rc;
 
+use super::column::Column;
 use super::edits::Edits;
 use super::parser::Parser;
-use super::schema::{Column, Schema};
+use super::schema::Schema;
 use super::token::{Token, tokenize};
 use super::tree::{ExprId, Node, QueryId, Tree};
 use crate::error::{SqlError, SqlResult};

@@ -1,7 +1,7 @@
 //! Casts: explicit ones, those of strings without type, and those of assignment.
 
 use super::analysis::{Analysis, Typed};
-use super::schema::Column;
+use super::column::Column;
 use super::token::quote_text;
 use super::tree::{ExprId, Node};
 use crate::catalog::{NAME_OF_RELATION, RELATION_OF_NAME};

@@ -3,8 +3,8 @@
 use std::rc::Rc;
 
 use super::analysis::{Analysis, Relation};
+use super::column::Column;
 use super::parser::Parser;
-use super::schema::Column;
 use super::token::{Kind, Token};
 use super::tree::{Arm, ExprId, Item, Node, QueryId};
 use crate::error::{SqlError, SqlResult};

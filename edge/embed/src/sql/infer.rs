@@ -1,8 +1,8 @@
 //! The type of every expression, and its notation in SQLite.
 
 use super::analysis::{Analysis, Typed, unsupported_at};
+use super::column::Column;
 use super::functions::{common_type, result_type, sqlite_name};
-use super::schema::Column;
 use super::token::{Kind, quote_text};
 use super::tree::{Call, Expr, ExprId, Node, Quantity, QueryId};
 use crate::error::{SqlError, SqlResult};

@@ -5,6 +5,7 @@ mod alter;
 mod analysis;
 mod call;
 mod casts;
+mod column;
 pub(crate) mod ddl;
 mod dml;
 mod edits;
@@ -23,8 +24,9 @@ pub(crate) mod token;
 mod tree;
 mod utility;
 
+pub(crate) use column::Column;
 pub(crate) use ddl::Ddl;
-pub(crate) use schema::{Column, LiveSchema, Schema};
+pub(crate) use schema::{LiveSchema, Schema};
 pub(crate) use statement::{
     CopyFormat, CopyIn, Modes, OutputColumn, Question, Run, Statement, Utility, Verb, split, translate,
 };

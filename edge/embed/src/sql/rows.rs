@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::analysis::{Analysis, Relation, unsupported_at};
-use super::schema::Column;
+use super::column::Column;
 use super::token::quote_name;
 use super::tree::{Call, ExprId, FromItem, Node};
 use crate::error::SqlResult;

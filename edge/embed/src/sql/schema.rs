@@ -1,4 +1,4 @@
-//! What the translation must know of tables: their columns, types and defaults.
+//! Where the translation looks up the columns of tables.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -7,35 +7,10 @@ use std::rc::Rc;
 use rusqlite::Connection;
 
 use super::analysis::column_types_of_view;
+use super::column::Column;
 use super::ddl::INT4_MARK;
 use crate::catalog;
-use crate::types::{Base, SqlType, declared_type};
-
-/// A column of a table, view or query.
-#[derive(Debug, Clone)]
-pub(crate) struct Column {
-    pub(crate) name: String,
-    pub(crate) ty: SqlType,
-    /// Decimals that a numeric shows at least.
-    pub(crate) scale: Option<u32>,
-    pub(crate) not_null: bool,
-    /// SQL text of its default, where it has one.
-    pub(crate) default: Option<String>,
-}
-
-impl Column {
-    pub(crate) fn new(name: impl Into<String>, ty: SqlType) -> Self {
-        Self { name: name.into(), ty, scale: None, not_null: false, default: None }
-    }
-
-    /// Decimals that arithmetic with this column shows: those declared, or those of where it comes from.
-    pub(crate) fn shown_scale(&self) -> Option<u32> {
-        match self.ty.limits() {
-            Some((_, scale)) if self.ty.base == Base::Numeric => Some(scale),
-            _ => self.scale,
-        }
-    }
-}
+use crate::types::{SqlType, declared_type};
 
 /// Where tables are looked up.
 pub(crate) trait Schema {

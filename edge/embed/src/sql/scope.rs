@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::analysis::{Analysis, Relation, Typed, unsupported_at};
-use super::schema::Column;
+use super::column::Column;
 use super::token::{Kind, quote_name};
 use super::tree::{Arm, ExprId, FromItem, Limit, Node, Order, QueryId, Source};
 use crate::error::SqlResult;

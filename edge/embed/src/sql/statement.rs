@@ -3,9 +3,10 @@
 use onetrip_sql::purity::{Lookup, SessionQuestion};
 
 use super::analysis::Analysis;
+use super::column::Column;
 use super::ddl::{self, Ddl};
 use super::parser::Parser;
-use super::schema::{Column, Schema};
+use super::schema::Schema;
 use super::token::{Kind, Token, tokenize};
 use super::utility;
 use crate::error::{SqlError, SqlResult};
