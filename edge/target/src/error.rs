@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::settings::variable_of;
+use crate::keywords::variable_of;
 
 /// Connection settings that cannot be read or do not fit together.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use crate::keywords::KEYWORDS;
 use crate::{Conninfo, ConninfoError, Protocol, Settings, mysql};
 
 /// libpq's settings that a gateway cannot keep, but for the values that ask for nothing, and why.
@@ -129,8 +130,9 @@ fn meant(name: &str) -> Option<&'static str> {
     if OTHER_DRIVERS.contains(&name.as_str()) {
         return None;
     }
-    crate::settings::keywords()
-        .map(|keyword| (strsim::normalized_damerau_levenshtein(&name, keyword), keyword))
+    KEYWORDS
+        .iter()
+        .map(|keyword| (strsim::normalized_damerau_levenshtein(&name, keyword.name), keyword.name))
         .filter(|(likeness, _)| *likeness >= LIKENESS_MIN)
         .max_by(|(a, _), (b, _)| a.total_cmp(b))
         .map(|(_, keyword)| keyword)

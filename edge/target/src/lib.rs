@@ -11,6 +11,7 @@ mod error;
 mod host;
 pub mod intercept;
 mod kept;
+mod keywords;
 pub mod launch;
 mod login_path;
 mod mysql;

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::keywords::is_keyword;
 use crate::{ConninfoError, Environment};
 
 /// The settings of a service: from PGSERVICEFILE, else `~/.pg_service.conf`, else the system's `pg_service.conf`.
@@ -51,7 +52,7 @@ fn group(content: &str, service: &str) -> Result<Option<Vec<(String, String)>>, 
             settings = name.map(|_| Vec::new());
         } else if let Some(settings) = &mut settings {
             let (keyword, value) = line.split_once('=').ok_or(index + 1)?;
-            if keyword == "service" || !crate::settings::is_keyword(keyword) {
+            if keyword == "service" || !is_keyword(keyword) {
                 return Err(index + 1);
             }
             if !settings.iter().any(|(known, _)| known == keyword) {

@@ -2,16 +2,10 @@
 
 use std::fmt;
 
+use crate::keywords::{KEYWORDS, is_keyword};
 use crate::rewrite::REDACTED;
 use crate::written::{Written, quote};
 use crate::{ConninfoError, Environment, Protocol, host, service};
-
-/// A keyword of libpq.
-struct Keyword {
-    name: &'static str,
-    /// The environment variable that sets it where nothing else does.
-    variable: Option<&'static str>,
-}
 
 /// Keywords with values, each once, in the order in which they were first given.
 ///
@@ -141,26 +135,6 @@ impl fmt::Debug for Settings {
     }
 }
 
-/// All keywords of libpq's.
-pub(crate) fn keywords() -> impl Iterator<Item = &'static str> {
-    KEYWORDS.iter().map(|keyword| keyword.name)
-}
-
-/// Whether libpq has this keyword.
-pub(crate) fn is_keyword(name: &str) -> bool {
-    KEYWORDS.iter().any(|keyword| keyword.name == name)
-}
-
-/// Whether libpq reads this variable.
-pub(crate) fn is_libpq_variable(name: &str) -> bool {
-    name == "PGREQUIRESSL" || KEYWORDS.iter().any(|keyword| keyword.variable == Some(name))
-}
-
-/// The variable that sets a keyword.
-pub(crate) fn variable_of(name: &str) -> Option<&'static str> {
-    KEYWORDS.iter().find(|keyword| keyword.name == name).and_then(|keyword| keyword.variable)
-}
-
 /// Whether a value must never be shown. Unknown keywords of other drivers are judged by their names.
 pub fn is_secret(keyword: &str) -> bool {
     let keyword = keyword.to_ascii_lowercase();
@@ -168,65 +142,3 @@ pub fn is_secret(keyword: &str) -> bool {
         .iter()
         .any(|part| keyword.contains(part))
 }
-
-const fn keyword(name: &'static str, variable: &'static str) -> Keyword {
-    Keyword { name, variable: Some(variable) }
-}
-
-const fn keyword_only(name: &'static str) -> Keyword {
-    Keyword { name, variable: None }
-}
-
-/// libpq's `PQconninfoOptions`, to version 18.
-const KEYWORDS: &[Keyword] = &[
-    keyword("service", "PGSERVICE"),
-    keyword("user", "PGUSER"),
-    keyword("password", "PGPASSWORD"),
-    keyword("passfile", "PGPASSFILE"),
-    keyword("channel_binding", "PGCHANNELBINDING"),
-    keyword("connect_timeout", "PGCONNECT_TIMEOUT"),
-    keyword("dbname", "PGDATABASE"),
-    keyword("host", "PGHOST"),
-    keyword("hostaddr", "PGHOSTADDR"),
-    keyword("port", "PGPORT"),
-    keyword("client_encoding", "PGCLIENTENCODING"),
-    keyword("options", "PGOPTIONS"),
-    keyword("application_name", "PGAPPNAME"),
-    keyword_only("fallback_application_name"),
-    keyword_only("keepalives"),
-    keyword_only("keepalives_idle"),
-    keyword_only("keepalives_interval"),
-    keyword_only("keepalives_count"),
-    keyword_only("tcp_user_timeout"),
-    keyword("sslmode", "PGSSLMODE"),
-    keyword("sslnegotiation", "PGSSLNEGOTIATION"),
-    keyword("sslcompression", "PGSSLCOMPRESSION"),
-    keyword("sslcert", "PGSSLCERT"),
-    keyword("sslkey", "PGSSLKEY"),
-    keyword("sslcertmode", "PGSSLCERTMODE"),
-    keyword_only("sslpassword"),
-    keyword("sslrootcert", "PGSSLROOTCERT"),
-    keyword("sslcrl", "PGSSLCRL"),
-    keyword("sslcrldir", "PGSSLCRLDIR"),
-    keyword("sslsni", "PGSSLSNI"),
-    keyword_only("sslkeylogfile"),
-    keyword("requirepeer", "PGREQUIREPEER"),
-    keyword("require_auth", "PGREQUIREAUTH"),
-    keyword("min_protocol_version", "PGMINPROTOCOLVERSION"),
-    keyword("max_protocol_version", "PGMAXPROTOCOLVERSION"),
-    keyword("ssl_min_protocol_version", "PGSSLMINPROTOCOLVERSION"),
-    keyword("ssl_max_protocol_version", "PGSSLMAXPROTOCOLVERSION"),
-    keyword("gssencmode", "PGGSSENCMODE"),
-    keyword("krbsrvname", "PGKRBSRVNAME"),
-    keyword("gsslib", "PGGSSLIB"),
-    keyword("gssdelegation", "PGGSSDELEGATION"),
-    keyword_only("replication"),
-    keyword("target_session_attrs", "PGTARGETSESSIONATTRS"),
-    keyword("load_balance_hosts", "PGLOADBALANCEHOSTS"),
-    keyword_only("scram_client_key"),
-    keyword_only("scram_server_key"),
-    keyword_only("oauth_issuer"),
-    keyword_only("oauth_client_id"),
-    keyword_only("oauth_client_secret"),
-    keyword_only("oauth_scope"),
-];

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use super::enclosed::urls;
-use crate::settings::{is_keyword, is_libpq_variable};
+use crate::keywords::{is_keyword, is_libpq_variable};
 use crate::written::{Format, Written, split_port};
 use crate::{Environment, Host, Protocol, mysql};
 

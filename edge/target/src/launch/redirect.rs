@@ -9,9 +9,9 @@ use super::mysql_client::{self, Leading};
 use super::naming::{self, Naming, naming};
 use super::upstream::is_another_database;
 use super::{DATABASE_URL, LaunchError, Source, Upstream};
+use crate::keywords::variable_of;
 use crate::passfile::{Passfile, TempPassfile};
 use crate::rewrite::{Override, plain_overrides, rewrite_with};
-use crate::settings::variable_of;
 use crate::written::{Format, Written};
 use crate::{
     Conninfo, ConninfoError, Environment, Host, Protocol, REDACTED, Settings, SslMode, mysql, redact,

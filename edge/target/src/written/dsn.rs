@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::{Format, Written, pair};
-use crate::settings::is_keyword;
+use crate::keywords::is_keyword;
 use crate::{ConninfoError, Protocol};
 
 /// Names of PostgreSQL's driver in Perl's and PHP's DSNs, where semicolons may stand for blanks.
