@@ -71,8 +71,8 @@ pub(crate) fn forecast(options: &ForecastOptions) -> Result<ExitCode> {
     let prices = forecast.prices(&options.distance.at, options.bandwidth);
     let report = Report { prices: Some(&prices), ..Report::new(&analysis.summary) };
     print(Stream::Output, |style| match options.format {
-        ForecastFormat::Text => report.forecast_text(style),
-        ForecastFormat::Json => report.forecast_json(),
+        ForecastFormat::Text => onetrip_report::forecast_text(&report, style),
+        ForecastFormat::Json => onetrip_report::forecast_json(&report),
     })?;
     write_pages(&report, &analysis, &options.pages)?;
     Ok(ExitCode::SUCCESS)

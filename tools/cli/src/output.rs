@@ -131,10 +131,10 @@ pub(crate) fn write(
         ..Report::new(summary)
     };
     let text = |screen: Screen| match options.format {
-        Format::Text => report.text(screen),
-        Format::Json => report.json(),
-        Format::Junit => report.junit(),
-        Format::Markdown => report.markdown(),
+        Format::Text => onetrip_report::text(&report, screen),
+        Format::Json => onetrip_report::json(&report),
+        Format::Junit => onetrip_report::junit(&report),
+        Format::Markdown => onetrip_report::markdown(&report),
     };
     match &options.output {
         Some(path) => save(path, text(Style::Plain.into()).as_bytes())?,
@@ -171,7 +171,7 @@ pub(crate) fn write_pages(report: &Report<'_>, analysis: &Analysis, options: &Pa
         let words: Vec<_> = iter::once("onetrip".into()).chain(std::env::args_os().skip(1)).collect();
         let command = masked(&words);
         let report = Report { command: &command, ..*report };
-        save(path, report.html(&analysis.timeline).as_bytes())?;
+        save(path, onetrip_report::html(&report, &analysis.timeline).as_bytes())?;
         say(format_args!("page written to {}", path.display()));
     }
     if let Some(path) = &options.chart {

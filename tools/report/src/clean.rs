@@ -15,6 +15,10 @@ pub(crate) fn clean(text: &str) -> String {
     clean_up_to(text, usize::MAX)
 }
 
+/// What a scope is called.
+pub(crate) fn scope_name(label: &str) -> String {
+    if label.is_empty() { "(no scope)".into() } else { clean(label) }
+}
 /// Lines of at most `width` columns, broken at blanks; what `lines_max` lines cannot hold ends in `…`.
 pub(crate) fn wrap(text: &str, width: usize, lines_max: usize) -> Vec<String> {
     // One line more than fits is enough to see that something is left, and how long its first word is.

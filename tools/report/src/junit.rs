@@ -21,7 +21,8 @@ const FINDINGS_MAX: usize = 3;
 /// Columns of a statement there.
 const STATEMENT_MAX: usize = 1000;
 
-pub(crate) fn render(report: &Report<'_>) -> String {
+/// The rules as test cases in JUnit's XML.
+pub fn junit(report: &Report<'_>) -> String {
     let time = Duration::from_nanos(report.summary.elapsed_ns);
     let mut suite = TestSuite::new("onetrip");
     suite.set_time(time);

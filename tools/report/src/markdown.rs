@@ -6,9 +6,9 @@ use onetrip_ledger::judge::{Comparison, Ruling};
 use onetrip_ledger::{Finding, ScopeTotals};
 
 use crate::Report;
-use crate::clean::{clean, cut};
+use crate::clean::{clean, cut, scope_name};
 use crate::number::{count, difference, duration};
-use crate::text::{doubts, is_of_tests, scope_name};
+use crate::text::doubts;
 use crate::verdict::{sentence, word};
 
 /// Rows of a table.
@@ -16,7 +16,8 @@ const ROWS_MAX: usize = 20;
 /// Columns of a statement.
 const STATEMENT_MAX: usize = 160;
 
-pub(crate) fn render(report: &Report<'_>) -> String {
+/// The report as Markdown for a pull request: verdicts, tests or scopes, findings, what changed.
+pub fn markdown(report: &Report<'_>) -> String {
     let mut page = vec![format!("### onetrip: {}", title(report)), plain(&report.headline())];
     let doubts = doubts(report);
     if !doubts.is_empty() {
@@ -53,7 +54,7 @@ fn verdicts(report: &Report<'_>) -> Option<String> {
 
 fn scopes(report: &Report<'_>) -> Option<String> {
     let scopes = &report.summary.scopes;
-    if scopes.len() < 2 && !is_of_tests(report) {
+    if scopes.len() < 2 && !report.is_of_tests() {
         return None;
     }
     let has_requests = scopes.iter().any(|scope| scope.requests > 0);
@@ -66,7 +67,7 @@ fn scopes(report: &Report<'_>) -> Option<String> {
         cells.push(code(&cut(&scope_name(&scope.label), STATEMENT_MAX)));
         cells
     };
-    let (what, many) = if is_of_tests(report) { ("test", "tests") } else { ("scope", "scopes") };
+    let (what, many) = if report.is_of_tests() { ("test", "tests") } else { ("scope", "scopes") };
     let columns: &[&str] = if has_requests {
         &["trips", "statements", "waited", "requests", "median", "most", what]
     } else {

@@ -3,9 +3,8 @@
 use onetrip_ledger::Code;
 use onetrip_ledger::judge::{Measure, Rule, Ruling, Verdict};
 
-use crate::clean::clean;
+use crate::clean::{clean, scope_name};
 use crate::number::count;
-use crate::text::scope_name;
 
 /// How a rule came out, in one word.
 pub(crate) fn word(ruling: Ruling) -> &'static str {

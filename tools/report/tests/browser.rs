@@ -15,7 +15,7 @@ use common::page::{story_prices, story_timeline, worst};
 use common::{calm, crowded, rules, story, template};
 use onetrip_ledger::Summary;
 use onetrip_ledger::timeline::Timeline;
-use onetrip_report::{Report, RunInfo};
+use onetrip_report::{Report, RunInfo, html};
 use serde_json::{Value, json};
 
 const CHROMIUM: &str = "/usr/bin/chromium";
@@ -232,8 +232,10 @@ fn story_page(connections: u32) -> String {
         exit_code: Some(0),
         ..RunInfo::default()
     };
-    Report { run: Some(&run), prices: Some(&story_prices()), ..Report::new(&summary) }
-        .html(&story_timeline(connections))
+    html(
+        &Report { run: Some(&run), prices: Some(&story_prices()), ..Report::new(&summary) },
+        &story_timeline(connections),
+    )
 }
 
 fn crowded_page() -> String {
@@ -241,7 +243,7 @@ fn crowded_page() -> String {
     let judgement = rules(&story()).judge(&summary);
     let report =
         Report { judgement: Some(&judgement), prices: Some(&story_prices()), ..Report::new(&summary) };
-    report.html(&story_timeline(36))
+    html(&report, &story_timeline(36))
 }
 
 #[test]
@@ -426,7 +428,7 @@ fn statements_are_sorted_and_searched() {
 fn the_page_says_what_made_it() {
     let Some(mut browser) = Browser::start() else { return };
     let command = ["onetrip", "run", "--html", "<b>page.html</b>", "pytest"].map(String::from);
-    let page = Report { command: &command, ..Report::new(&story()) }.html(&Timeline::default());
+    let page = html(&Report { command: &command, ..Report::new(&story()) }, &Timeline::default());
     browser.open(&page, 360, 900, "light");
     let version = env!("CARGO_PKG_VERSION");
     assert_eq!(
@@ -445,9 +447,9 @@ fn no_page_is_wider_than_a_telephone_or_asks_for_anything() {
     let pages = [
         ("story", story_page(1)),
         ("crowded", crowded_page()),
-        ("calm", Report::new(&calm()).html(&Timeline::default())),
-        ("unreached", Report { how_to_connect: how, ..Report::new(&unreached) }.html(&Timeline::default())),
-        ("worst", Report { prices: Some(&story_prices()), ..Report::new(&summary) }.html(&timeline)),
+        ("calm", html(&Report::new(&calm()), &Timeline::default())),
+        ("unreached", html(&Report { how_to_connect: how, ..Report::new(&unreached) }, &Timeline::default())),
+        ("worst", html(&Report { prices: Some(&story_prices()), ..Report::new(&summary) }, &timeline)),
     ];
     for (name, page) in &pages {
         for (size, width, scheme) in [

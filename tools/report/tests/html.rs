@@ -7,7 +7,7 @@ use common::{calm, crowded, rules, story, template};
 use onetrip_forecast::Prices;
 use onetrip_ledger::Summary;
 use onetrip_ledger::timeline::Timeline;
-use onetrip_report::{Report, RunInfo};
+use onetrip_report::{Report, RunInfo, html};
 
 /// The text between two marks.
 fn between<'a>(text: &'a str, from: &str, to: &str) -> &'a str {
@@ -21,7 +21,7 @@ fn the_page_says_what_the_terminal_says() {
     let judgement = rules(&story()).judge(&summary);
     let report =
         Report { judgement: Some(&judgement), prices: Some(&story_prices()), ..Report::new(&summary) };
-    let page = report.html(&story_timeline(3));
+    let page = html(&report, &story_timeline(3));
     for id in [
         "time",
         "distance",
@@ -52,7 +52,7 @@ fn the_page_says_what_the_terminal_says() {
 #[test]
 fn a_calm_page_has_no_empty_sections() {
     let summary = calm();
-    let page = Report::new(&summary).html(&Timeline::default());
+    let page = html(&Report::new(&summary), &Timeline::default());
     assert!(page.contains("<h1 class=\"calm\">23 round trips; nothing worth doing here.</h1>"));
     for id in ["distance", "findings", "trips", "histogram", "scopes", "budgets", "comparison"] {
         assert!(!page.contains(&format!("id=\"{id}\"")), "{id}");
@@ -64,7 +64,7 @@ fn a_calm_page_has_no_empty_sections() {
 fn the_page_tells_latency_from_bandwidth_where_a_bandwidth_was_given() {
     let summary = story();
     let given = story_prices();
-    let page = |prices| Report { prices: Some(prices), ..Report::new(&summary) }.html(&story_timeline(1));
+    let page = |prices| html(&Report { prices: Some(prices), ..Report::new(&summary) }, &story_timeline(1));
     let section = page(&given);
     let sentence = between(&section, "<p class=\"more\">Bandwidth used", "</p>").replace('\u{a0}', " ");
     assert_eq!(sentence, " at 12.9 ms: &lt;1 % of 32.0 Mbit&#x2f;s; this is latency, not bandwidth.");
@@ -76,7 +76,7 @@ fn a_program_that_never_came_is_told_how_to_on_the_page_too() {
     let run = RunInfo { command: vec!["./app".into()], exit_code: Some(3), ..RunInfo::default() };
     let summary = Summary::default();
     let report = Report { run: Some(&run), how_to_connect: "Set:\n  PGHOST=<here>", ..Report::new(&summary) };
-    let page = report.html(&Timeline::default());
+    let page = html(&report, &Timeline::default());
     assert!(page.contains(
         "<h1 class=\"unreached\">The program failed (exit code 3). No connection reached the gateway.</h1>"
     ));
@@ -86,7 +86,7 @@ fn a_program_that_never_came_is_told_how_to_on_the_page_too() {
 #[test]
 fn the_page_asks_for_nothing() {
     let summary = crowded();
-    let page = Report { prices: Some(&story_prices()), ..Report::new(&summary) }.html(&story_timeline(3));
+    let page = html(&Report { prices: Some(&story_prices()), ..Report::new(&summary) }, &story_timeline(3));
     for way in ["http:", "https:", "src=", "@import", "url(", "<link", "<img", "<iframe", "fetch(", "import("]
     {
         assert!(!page.contains(way), "{way}");
@@ -106,7 +106,7 @@ fn the_page_of_ten_million_trips_stays_below_three_megabytes_and_nothing_in_it_r
         prices: Some(&story_prices()),
         ..Report::new(&summary)
     };
-    let page = report.html(&timeline);
+    let page = html(&report, &timeline);
     assert!(page.len() <= 3_000_000, "{} bytes", page.len());
     assert!(page.len() > 800_000, "{} bytes: trips are missing", page.len());
     assert_eq!(page.matches("<script").count(), 2, "the data and the page's own");

@@ -36,7 +36,7 @@ fn merged() -> TwoSides {
 fn text(sides: &TwoSides) -> String {
     let summary = story();
     let report = Report { sides: Some(sides), ..Report::new(&summary) };
-    let text = report.text(Style::Plain);
+    let text = onetrip_report::text(&report, Style::Plain);
     // As one line: where it is wrapped does not matter.
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -90,7 +90,8 @@ fn what_does_not_fit_together_is_said() {
 #[test]
 fn the_page_has_both_tables() {
     let (summary, sides) = (story(), merged());
-    let page = Report { sides: Some(&sides), ..Report::new(&summary) }.html(&Timeline::default());
+    let page =
+        onetrip_report::html(&Report { sides: Some(&sides), ..Report::new(&summary) }, &Timeline::default());
     for id in ["sides", "sides-connections"] {
         assert!(page.contains(&format!("<section id=\"{id}\">")), "{id}");
         assert!(page.contains(&format!("<a href=\"#{id}\">")), "{id}");

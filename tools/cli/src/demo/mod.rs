@@ -125,7 +125,7 @@ fn show(options: &DemoOptions, database: &Database, work: &mut Interruptible) ->
         let forecast = Forecast::new(&analysis.summary, &analysis.timeline);
         let prices = forecast.prices(&plan.distances[1..], None);
         let report = Report { prices: Some(&prices), ..Report::new(&analysis.summary) };
-        print(Stream::Output, |style| format!("{}\n", report.text(style)))?;
+        print(Stream::Output, |style| format!("{}\n", onetrip_report::text(&report, style)))?;
         write_pages(&report, analysis, &options.output().pages)
     })?;
     let table = Table { plan: &plan, lines: &lines, is_embedded: options.database.is_none() };

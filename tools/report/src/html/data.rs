@@ -8,9 +8,8 @@ use onetrip_ledger::timeline::{Lane, Timeline};
 use serde::Serialize;
 
 use super::view::FINDINGS_MAX;
-use crate::clean::{cut, is_unsafe};
+use crate::clean::{cut, is_unsafe, scope_name};
 use crate::number::counted;
-use crate::text::scope_name;
 
 /// Connections drawn.
 const LANES_MAX: usize = 60;

@@ -59,7 +59,9 @@ struct Page {
     script_hash: Value,
 }
 
-pub(crate) fn render(report: &Report<'_>, timeline: &Timeline) -> String {
+/// The report as one HTML page that asks for nothing else, at most 3 MB. Parts for which there is nothing in
+/// `timeline` are left out.
+pub fn html(report: &Report<'_>, timeline: &Timeline) -> String {
     let times = view::times(report.summary);
     let drawn = report.prices().map(|prices| &prices.curve);
     let curve = drawn.and_then(view::curve);

@@ -7,8 +7,9 @@ use serde::Serialize;
 
 use super::view::Statement;
 use crate::Report;
+use crate::clean::scope_name;
 use crate::number::{self, count, counted, difference};
-use crate::text::{is_of_tests, network, scope_name, sides};
+use crate::text::{network, sides};
 use crate::verdict::{sentence, word};
 
 /// Statements, scopes and budgets listed.
@@ -140,8 +141,8 @@ fn scopes(report: &Report<'_>) -> Option<Table> {
         is_sql: false,
         class: "",
     });
-    let (one, many) = if is_of_tests(report) { ("test", "Tests") } else { ("scope", "Scopes") };
-    (scopes.len() > 1 || is_of_tests(report)).then(|| Table {
+    let (one, many) = if report.is_of_tests() { ("test", "Tests") } else { ("scope", "Scopes") };
+    (scopes.len() > 1 || report.is_of_tests()).then(|| Table {
         id: "scopes",
         short: many,
         title: many.into(),

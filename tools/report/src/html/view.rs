@@ -9,12 +9,12 @@ use serde::Serialize;
 
 use crate::Report;
 use crate::chart::{self, Size};
-use crate::clean::{clean, cut, statement_text, tied};
+use crate::clean::{clean, cut, scope_name, statement_text, tied};
 use crate::number::{count, counted, duration, percent};
 use crate::proof::proof;
 use crate::remedies::{fate, remedy};
 use crate::sites::lines;
-use crate::text::{self, all_time, parts, scope_name};
+use crate::text::{self, all_time, parts};
 
 /// Findings shown; the rest are in the other formats.
 pub(super) const FINDINGS_MAX: usize = 50;

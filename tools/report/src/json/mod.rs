@@ -29,11 +29,13 @@ use crate::verdict::word;
 /// Grows when a field changes its meaning or goes away; new fields may come at any time.
 pub(crate) const FORMAT: u32 = 1;
 
-pub(crate) fn render(report: &Report<'_>) -> String {
+/// The report as one JSON object: see `docs/report-json.md`.
+pub fn json(report: &Report<'_>) -> String {
     safe(&document(report))
 }
 
-pub(crate) fn render_forecast(report: &Report<'_>) -> String {
+/// Only what it costs at other distances, as one JSON object: `forecast` of `docs/report-json.md`.
+pub fn forecast_json(report: &Report<'_>) -> String {
     safe(&report.prices().map(forecast_view))
 }
 

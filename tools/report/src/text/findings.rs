@@ -3,9 +3,9 @@
 use onetrip_forecast::Prices;
 use onetrip_ledger::{Driver, Finding};
 
-use super::{Page, Paint, Style, scope_name};
+use super::{Page, Paint, Style};
 use crate::Report;
-use crate::clean::statement_text;
+use crate::clean::{scope_name, statement_text};
 use crate::number::{count, duration};
 use crate::proof::proof;
 use crate::remedies::{fate, remedy};

@@ -13,7 +13,7 @@ use onetrip_ledger::judge::Ruling;
 
 use self::table::Table;
 use crate::Report;
-use crate::clean::{clean, statement_text, wrap};
+use crate::clean::{scope_name, statement_text, wrap};
 use crate::number::{count, duration};
 
 pub(crate) use distance::bandwidth;
@@ -35,8 +35,10 @@ struct Page {
     lines: Vec<String>,
 }
 
-pub(crate) fn render(report: &Report<'_>, screen: Screen) -> String {
-    let mut page = Page::new(screen);
+/// The report for a terminal, no line wider than the screen (a style alone stands for 100 columns), with a line feed at
+/// its end.
+pub fn text(report: &Report<'_>, screen: impl Into<Screen>) -> String {
+    let mut page = Page::new(screen.into());
     let style = page.style;
     page.paragraph(&report.headline(), |line| style.bold(line));
     let (summary, is_open) = (report.summary, report.summary.sessions > 0);
@@ -75,9 +77,9 @@ pub(crate) fn render(report: &Report<'_>, screen: Screen) -> String {
     text
 }
 
-/// What the run costs at other distances, after its headline.
-pub(crate) fn render_forecast(report: &Report<'_>, screen: Screen) -> String {
-    let mut page = Page::new(screen);
+/// Only what it costs at other distances, for a terminal; empty without prices.
+pub fn forecast_text(report: &Report<'_>, screen: impl Into<Screen>) -> String {
+    let mut page = Page::new(screen.into());
     let style = page.style;
     page.paragraph(&report.headline(), |line| style.bold(line));
     if let Some(prices) = report.prices() {
@@ -171,11 +173,11 @@ fn show_statements(report: &Report<'_>, page: &mut Page) {
 
 fn show_scopes(report: &Report<'_>, page: &mut Page) {
     let scopes = &report.summary.scopes;
-    if scopes.len() < 2 && !is_of_tests(report) {
+    if scopes.len() < 2 && !report.is_of_tests() {
         return;
     }
     let requests = scopes.iter().any(|scope| scope.requests > 0);
-    page.heading(if is_of_tests(report) { "Tests, most trips first" } else { "Scopes, most trips first" });
+    page.heading(if report.is_of_tests() { "Tests, most trips first" } else { "Scopes, most trips first" });
     let rows = scopes.iter().take(ROWS_MAX).map(|scope| {
         let mut numbers = vec![count(scope.trips), count(scope.statements), duration(scope.waited_ns)];
         if requests {
@@ -190,17 +192,7 @@ fn show_scopes(report: &Report<'_>, page: &mut Page) {
     } else {
         &["trips", "statements", "waited"]
     };
-    let (one, many) = if is_of_tests(report) { ("test", "tests") } else { ("scope", "scopes") };
+    let (one, many) = if report.is_of_tests() { ("test", "tests") } else { ("scope", "scopes") };
     page.table(&Table { columns, text: one, rows: rows.collect() });
     page.left_out(ROWS_MAX, scopes.len(), many);
-}
-
-/// Whether scopes are tests.
-pub(crate) fn is_of_tests(report: &Report<'_>) -> bool {
-    report.run.is_some_and(|run| run.has_tests)
-}
-
-/// What a scope is called.
-pub(crate) fn scope_name(label: &str) -> String {
-    if label.is_empty() { "(no scope)".into() } else { clean(label) }
 }
