@@ -6,6 +6,7 @@
 //!
 //! Non-scope: flags and terminals (`cli`), pipelines for applications (`client`).
 
+mod cell;
 mod chart;
 mod client;
 mod cpu;
@@ -23,11 +24,12 @@ pub mod tune;
 mod verdict;
 pub mod workload;
 
+pub use cell::{Allocated, Cell};
 pub use chart::{ChartKind, ChartSpec, Theme, png, svg};
 pub use error::LabError;
 pub use measure::{Measure, bytes};
 pub use page::{write_files, write_page};
 pub use run::{RunOptions, run};
-pub use samples::{Allocated, Cell, Machine, NO_VERDICT, SAMPLES_FORMAT, Samples};
+pub use samples::{Machine, NO_VERDICT, SAMPLES_FORMAT, Samples};
 pub use statistics::Summary;
 pub use table::text;

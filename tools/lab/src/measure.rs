@@ -3,7 +3,7 @@
 use onetrip_report::{count, duration};
 use serde::{Deserialize, Serialize};
 
-use crate::samples::Cell;
+use crate::cell::Cell;
 use crate::statistics::Summary;
 
 /// A number of a cell.

@@ -173,7 +173,7 @@ mod tests {
     use super::*;
     use crate::chart::{ChartKind, ChartSpec};
     use crate::measure::Measure;
-    use crate::samples::tests::samples_of;
+    use crate::samples::samples_of;
 
     #[test]
     fn days_are_those_of_the_calendar() {

@@ -317,6 +317,15 @@ impl Plan {
     }
 }
 
+impl Request {
+    /// What a server is asked.
+    pub(crate) fn text<'a>(&'a self, plan: &'a Plan) -> &'a str {
+        match &self.kind {
+            Kind::Query(text) => text,
+            Kind::Execute { statement, .. } => &plan.statements[*statement],
+        }
+    }
+}
 /// A statement by the simple protocol.
 pub(crate) fn query(text: String) -> Request {
     Request { kind: Kind::Query(text), keep: false, sum: None }

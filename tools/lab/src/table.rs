@@ -2,8 +2,9 @@
 
 use onetrip_report::{Align, Columns, count, duration};
 
+use crate::cell::Cell;
 use crate::measure::{Measure, bytes};
-use crate::samples::{Cell, Samples};
+use crate::samples::Samples;
 use crate::statistics::Summary;
 
 /// What stands above each number.
@@ -113,7 +114,7 @@ fn shown(cell: &Cell, measure: Measure) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::samples::tests::samples_of;
+    use crate::samples::samples_of;
 
     #[test]
     fn a_table_has_a_row_for_each_cell_and_ends_with_the_verdict() {

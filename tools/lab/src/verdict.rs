@@ -11,9 +11,10 @@ use minijinja::value::{Kwargs, Value};
 use minijinja::{Error, ErrorKind};
 use onetrip_gateway::with_causes;
 
+use crate::cell::Cell;
 use crate::formula::{Formulas, Variables};
 use crate::measure::{Measure, bytes, digits};
-use crate::samples::{Cell, Samples};
+use crate::samples::Samples;
 
 const MEASURES: [(&str, Measure); 11] = [
     ("time", Measure::Time),
@@ -102,7 +103,7 @@ fn missing(what: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::samples::tests::samples_of;
+    use crate::samples::samples_of;
 
     #[test]
     fn a_verdict_is_filled_from_the_cells_that_it_names() {

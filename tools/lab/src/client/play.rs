@@ -272,12 +272,3 @@ impl<'s> Player<'s> {
         Ok(())
     }
 }
-
-impl Request {
-    fn text<'a>(&'a self, plan: &'a Plan) -> &'a str {
-        match &self.kind {
-            Kind::Query(text) => text,
-            Kind::Execute { statement, .. } => &plan.statements[*statement],
-        }
-    }
-}

@@ -13,10 +13,10 @@ use super::peer::{Destination, Played};
 use super::round::{Beside, Round};
 use super::team::Team;
 use crate::LabError;
+use crate::cell::{Allocated, Cell};
 use crate::cpu::ServerCpu;
 use crate::database::{Database, Session};
 use crate::plan::{Act, Kind, Plan};
-use crate::samples::{Allocated, Cell};
 
 /// How long replies are held while trips of several simple queries are counted.
 const SETTLE: Duration = Duration::from_millis(5);

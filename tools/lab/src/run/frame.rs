@@ -5,14 +5,14 @@ use std::time::{Duration, Instant};
 
 use minijinja::value::Value;
 
-use super::RunOptions;
 use super::matrix::Place;
+use super::options::RunOptions;
 use super::peer::{Peer, Played};
 use super::round::Round;
 use crate::LabError;
+use crate::cell::Cell;
 use crate::formula::Formulas;
 use crate::plan::{Plan, Planner};
-use crate::samples::Cell;
 use crate::workload::{Extent, Formula, Workload};
 
 /// A cell that would wait longer than this for its trips alone runs in full extent only.

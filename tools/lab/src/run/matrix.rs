@@ -5,7 +5,7 @@ use std::time::Duration;
 use minijinja::value::Value;
 use onetrip_link::HumanDuration;
 
-use super::RunOptions;
+use super::options::RunOptions;
 use crate::formula::{Formulas, Variables};
 use crate::plan::Planner;
 use crate::workload::{AxisValue, Engine, Extent, Formula, Way, Workload};
@@ -22,6 +22,12 @@ pub(super) struct Place<'w> {
     pub(super) rtt: Duration,
 }
 
+impl Place<'_> {
+    /// Its coordinates as words.
+    pub(super) fn name(&self) -> String {
+        crate::cell::place(&self.at)
+    }
+}
 /// All places that there are on this engine.
 pub(super) fn places<'w>(
     workload: &'w Workload,

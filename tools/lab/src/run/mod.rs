@@ -8,6 +8,7 @@ mod cell;
 mod foreign;
 mod frame;
 mod matrix;
+mod options;
 mod peer;
 mod progress;
 mod round;
@@ -16,13 +17,14 @@ mod turns;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::LabError;
+use crate::cell::Cell;
 use crate::database::Database;
 use crate::formula::Formulas;
 use crate::plan::Planner;
-use crate::samples::{Allocated, Cell, Machine, SAMPLES_FORMAT, Samples};
+use crate::samples::{Machine, SAMPLES_FORMAT, Samples};
 use crate::workload::{Engine, Extent, Workload};
 use cell::Bench;
 use foreign::Foreign;
@@ -30,22 +32,7 @@ use frame::Frame;
 use matrix::{Place, places, variables_of};
 use progress::Progress;
 
-/// How a workload is run.
-#[derive(Debug, Clone, Default)]
-pub struct RunOptions {
-    /// How large.
-    pub extent: Extent,
-    /// A PostgreSQL to be used instead of the installed one, as URL or keyword DSN.
-    pub database: Option<String>,
-    /// Distances to be used instead of the workload's.
-    pub rtts: Vec<Duration>,
-    /// Engines to be used; all that the workload has where there is none.
-    pub engines: Vec<Engine>,
-    /// Folder of the programs of real drivers; without it those ways are left out.
-    pub clients: Option<std::path::PathBuf>,
-    /// What this process has allocated so far, where it counts that.
-    pub allocated: Option<fn() -> Allocated>,
-}
+pub use options::RunOptions;
 
 /// Runs a workload until it is done or `stopped` is set. `notice` is told what the person should know meanwhile.
 ///
@@ -207,10 +194,4 @@ fn tables(
     let statements = workload.setup.get(&engine).into_iter().flatten();
     let texts = statements.map(|statement| planner.fill(statement)).collect::<Result<Vec<_>, _>>();
     texts.map_err(|reason| LabError::Workload { workload: workload.name.clone(), reason })
-}
-
-impl Place<'_> {
-    fn name(&self) -> String {
-        crate::samples::place(&self.at)
-    }
 }

@@ -10,8 +10,8 @@ use serde::Deserialize;
 use tempfile::TempDir;
 
 use crate::LabError;
+use crate::cell::Allocated;
 use crate::database::process::{command, free_port};
-use crate::samples::Allocated;
 
 /// Rounds until Java's compiler has done what it wants to do.
 pub(super) const WARM_UP_ROUNDS: usize = 5;

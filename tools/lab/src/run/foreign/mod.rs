@@ -19,8 +19,8 @@ use super::peer::{Destination, Played};
 use super::round::{Plays, play_round};
 use super::turns::{Counted, Turns};
 use crate::LabError;
+use crate::cell::{Allocated, Cell};
 use crate::cpu::ServerCpu;
-use crate::samples::{Allocated, Cell};
 use crate::workload::Engine;
 
 /// One of them, running as long as this is.
