@@ -26,7 +26,6 @@ pub(crate) struct Path {
     syn_ack_at_ns: Option<u64>,
     up: Sender,
     down: Sender,
-    last_at_ns: u64,
     turn: Turn,
 }
 
@@ -43,8 +42,25 @@ struct Sender {
     last_data_ns: u64,
     /// The other side acknowledged something then.
     acknowledged_at_ns: u64,
-    /// Its window is as small as at the beginning: it sends after a pause.
-    begins_anew: bool,
+    /// Its window is as small as at the beginning, and grows: it sends after a pause of its own.
+    slow_start: Option<SlowStart>,
+}
+
+/// Bytes of the rounds in which a sender finds out how much the path takes.
+#[derive(Debug, Default)]
+struct SlowStart {
+    round_bytes: u64,
+    /// Of the round before; zero in the first one.
+    before_bytes: u64,
+}
+
+impl SlowStart {
+    /// A round is over; whether the window still grows. It doubles, or grows by half where acknowledgements are held.
+    fn next_round(&mut self) -> bool {
+        let grows = self.before_bytes == 0 || 4 * self.round_bytes >= 5 * self.before_bytes;
+        self.before_bytes = std::mem::take(&mut self.round_bytes);
+        grows
+    }
 }
 
 /// Request and reply by whose turn it is.
@@ -78,7 +94,6 @@ impl Path {
         if segment.flags.ack() {
             self.acknowledgement(way, segment, noted);
         }
-        self.last_at_ns = segment.at_ns;
     }
 
     /// Round-trip time between the client and where the capture was made, in nanoseconds: zero where it is not known.
@@ -196,10 +211,9 @@ impl Path {
             Way::Up => self.facts.client_leg_min_ns.unwrap_or(0),
             Way::Down => self.facts.server_leg_min_ns.unwrap_or(0),
         };
-        let idle = segment.at_ns.saturating_sub(self.last_at_ns) >= IDLE_NS && self.last_at_ns > 0;
         self.sender(way.other()).short = None;
         self.sender(way.other()).held = None;
-        self.sender(way.other()).begins_anew = false;
+        self.sender(way.other()).slow_start = None;
         let sender = self.sender(way);
         let held = sender.held.take();
         let longest = self.segment_bytes();
@@ -214,13 +228,25 @@ impl Path {
         let sender = self.sender(way);
         let since_ack = segment.at_ns.saturating_sub(sender.acknowledged_at_ns);
         let pause = segment.at_ns.saturating_sub(sender.last_data_ns);
-        sender.begins_anew |= idle;
-        let is_round = sender.begins_anew
-            && !idle
+        let is_idle = sender.last_data_ns > 0 && pause >= IDLE_NS;
+        if is_idle {
+            sender.slow_start = Some(SlowStart::default());
+        }
+        // It waited for an acknowledgement, which passed here and let it go on: its next segment comes here after the way to
+        // it and back.
+        let has_waited = !is_idle
             && rtt_ns.is_some_and(|rtt_ns| {
                 rtt_ns >= 1_000_000 && pause >= rtt_ns / 2 && pause < rtt_ns.saturating_mul(3)
             })
-            && since_ack <= REACTION_NS;
+            && since_ack <= leg_ns.saturating_add(REACTION_NS);
+        let is_round =
+            has_waited && sender.slow_start.as_mut().is_some_and(|slow_start| slow_start.next_round());
+        if has_waited && !is_round {
+            sender.slow_start = None;
+        }
+        if let Some(slow_start) = &mut sender.slow_start {
+            slow_start.round_bytes += u64::from(segment.length);
+        }
         sender.last_data_ns = segment.at_ns;
         let end = segment.sequence.wrapping_add(segment.length);
         sender.short = (!is_full(segment.length, longest)).then_some((segment.at_ns, end));

@@ -106,6 +106,30 @@ impl Talk {
         self.server_next = self.server_next.wrapping_add(data.len() as u32);
     }
 
+    /// The bytes that the client has sent last, once more.
+    pub fn client_again(&mut self, data: &[u8]) {
+        self.client_next = self.client_next.wrapping_sub(data.len() as u32);
+        self.segment(true, ACK, data);
+        self.client_next = self.client_next.wrapping_add(data.len() as u32);
+    }
+
+    /// Full segments that the server sends at once and the client acknowledges at once.
+    pub fn server_round(&mut self, segments: usize, data: &[u8]) {
+        for piece in data.chunks(data.len() / segments) {
+            self.wait_us(2);
+            self.segment(false, ACK, piece);
+            self.server_next = self.server_next.wrapping_add(piece.len() as u32);
+            self.segment(true, ACK, &[]);
+        }
+    }
+
+    /// The client says how much it takes.
+    pub fn client_takes(&mut self, window: u16) {
+        let (client, server) = ((CLIENT.0, self.port), (SERVER.0, self.server_port));
+        let ip = packet(client, server, self.client_next, self.server_next, ACK, window, &[]);
+        self.frames.push(Frame { at_ns: self.now_ns, ip, snaplen: usize::MAX });
+    }
+
     /// Takes back what ended it, as if it went on.
     pub fn reopen(&mut self, frames: usize) {
         self.frames.truncate(frames);
