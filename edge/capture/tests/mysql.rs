@@ -3,8 +3,8 @@
 mod common;
 
 use common::mysql::{
-    CHILD, PLAIN, begin_tls, children, encoded, end, greeted, logged_in, packets, query, result, ten_queries,
-    told,
+    CHILD, PLAIN, begin_tls, children, encoded, end, greeted, logged_in, ok, packets, query, result,
+    ten_queries, told,
 };
 use common::{Talk, runs};
 use onetrip_wire::mysql::{Capabilities, Compression, command, pack, put_lenenc_bytes};
@@ -164,4 +164,93 @@ fn a_server_that_refuses_is_known_by_its_words() {
     let (summary, network) = told(&talk);
     assert_eq!(network.paths[0].protocol, "mysql");
     assert_eq!((summary.trips.total, summary.statements), (1, 0));
+}
+
+/// A query of which everything is known, behind what went before.
+fn goes_on(talk: &mut Talk) {
+    talk.client(&query("SELECT 'after'"));
+    talk.server(&result(9..10, PLAIN));
+}
+
+#[test]
+fn a_file_that_the_server_asks_for_is_a_trip_of_its_own() {
+    let mut talk = logged_in(PLAIN | Capabilities::LOCAL_FILES, 3306);
+    talk.client(&query("LOAD DATA LOCAL INFILE 'x.csv' INTO TABLE t"));
+    talk.server(&packets(1, &[b"\xfbx.csv".to_vec()]));
+    talk.client(&packets(2, &[b"1,SELECT secret\n".to_vec(), b"2,b\n".to_vec(), Vec::new()]));
+    talk.server(&packets(5, &[b"\0\x02\0\x02\0\0\0".to_vec()]));
+    goes_on(&mut talk);
+    let (summary, network) = told(&talk);
+    assert_eq!((summary.trips.work(), network.capture.unknown_bytes), (3, 0));
+    assert!(runs(&summary).iter().all(|(text, _)| !text.contains("secret")), "a file is no statement");
+    assert_eq!(summary.rows, 2 + 1);
+}
+
+#[test]
+fn several_results_of_one_text_are_one_trip() {
+    let mut talk = logged_in(PLAIN | Capabilities::MULTI_STATEMENTS | Capabilities::MULTI_RESULTS, 3306);
+    talk.client(&query("SELECT 1; UPDATE t SET a = 2; SELECT 3"));
+    // As the status of all but the last says, more follows.
+    let column = |out: &mut Vec<Vec<u8>>| {
+        let column = b"\x03def\0\0\0\x02id\0\x0c\x2d\0\0\0\0\0\x03\0\0\0\0\0";
+        out.extend([vec![1], column.to_vec(), b"\xfe\0\0\x02\0".to_vec(), b"\x011".to_vec()]);
+    };
+    let mut payloads = Vec::new();
+    column(&mut payloads);
+    payloads.push(b"\xfe\0\0\x0a\0".to_vec());
+    payloads.push(b"\0\x03\0\x0a\0\0\0".to_vec());
+    column(&mut payloads);
+    payloads.push(b"\xfe\0\0\x02\0".to_vec());
+    let reply = packets(1, &payloads);
+    // Where a segment ends says nothing.
+    for piece in reply.chunks(7) {
+        talk.server(piece);
+    }
+    goes_on(&mut talk);
+    let (summary, network) = told(&talk);
+    assert_eq!((summary.trips.work(), network.capture.unknown_bytes), (2, 0));
+    assert_eq!(summary.rows, 1 + 3 + 1 + 1);
+}
+
+#[test]
+fn a_user_may_change_and_the_books_go_on() {
+    let mut talk = logged_in(PLAIN, 3306);
+    goes_on(&mut talk);
+    let change = b"\x11bob\0\x01bshop\0\x2d\0mysql_native_password\0";
+    talk.client(&packets(0, &[change.to_vec()]));
+    // The server asks for the answer to another challenge.
+    talk.server(&packets(1, &[b"\xfemysql_native_password\0challengechallenge12\0".to_vec()]));
+    talk.client(&packets(2, &[vec![7; 20]]));
+    talk.server(&packets(3, &[ok()]));
+    goes_on(&mut talk);
+    let (summary, network) = told(&talk);
+    assert_eq!((summary.trips.total, network.capture.unknown_bytes), (6, 0));
+    // The change is a statement, too.
+    assert_eq!((summary.statements, summary.unanswered, summary.connections), (2 + 1, 0, 1));
+}
+
+#[test]
+fn packets_of_more_than_16_mib_are_one_statement_and_one_row() {
+    let mut talk = logged_in(PLAIN, 3306);
+    let long = vec![b'x'; (1 << 24) + 1_000];
+    let text = [&[command::QUERY][..], b"INSERT INTO t VALUES ('", &long, b"')"].concat();
+    for piece in packets(0, &[text]).chunks(60_000) {
+        talk.client_piece(piece);
+    }
+    // The text came in two packets.
+    talk.server(&packets(2, &[ok()]));
+    talk.client(&query("SELECT body FROM t"));
+    let mut reply = result(5..6, PLAIN);
+    let at = reply.len() - packets(0, &[b"\x015".to_vec()]).len() - packets(0, &[end(PLAIN)]).len();
+    let row = packets(4, &[encoded(|out| put_lenenc_bytes(out, &long))]);
+    reply.truncate(at);
+    reply.extend(row);
+    reply.extend(packets(6, &[end(PLAIN)]));
+    for piece in reply.chunks(60_000) {
+        talk.server(piece);
+    }
+    goes_on(&mut talk);
+    let (summary, network) = told(&talk);
+    assert_eq!((summary.trips.work(), network.capture.unknown_bytes), (3, 0));
+    assert_eq!((summary.statements, summary.rows), (3, 2));
 }
