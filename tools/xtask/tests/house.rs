@@ -176,6 +176,31 @@ fn no_files_of_different_folders_depend_on_each_other_but_those_that_are_counted
     assert!(count > 2_000, "only {count} dependencies were found");
 }
 
+/// Code that serves every protocol: it knows no more of one than names of drivers and texts for them, which are data.
+const OF_ALL_PROTOCOLS: [(&str, &[&str]); 5] = [
+    ("core/ledger", &["stacks/files.rs"]),
+    ("core/loops", &[]),
+    ("edge/link", &[]),
+    ("tools/forecast", &[]),
+    ("tools/report", &[]),
+];
+
+#[test]
+fn what_serves_every_protocol_knows_the_name_of_no_second_one() {
+    for (own, data) in OF_ALL_PROTOCOLS {
+        let sources = sources(own);
+        assert!(data.iter().all(|file| sources.iter().any(|(name, _)| name == file)), "{own}");
+        for (name, text) in sources.iter().filter(|(name, _)| !data.contains(&name.as_str())) {
+            let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+            let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
+            for line in lines {
+                let line = line.to_ascii_lowercase();
+                assert!(!line.contains("mysql") && !line.contains("mariadb"), "{own}/src/{name}: {line}");
+            }
+        }
+    }
+}
+
 #[test]
 fn one_compiler_is_the_oldest_everywhere() {
     let workspace = manifest("Cargo.toml");
