@@ -1,21 +1,23 @@
 //! Runs the steps of a tier, one after the other, and prints the table of their times, also when one fails.
 
-use std::io::Write;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use nix::errno::Errno;
+use nix::fcntl::OFlag;
 use nix::sys::prctl::set_child_subreaper;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
-use nix::unistd::Pid;
+use nix::unistd::{Pid, pipe2};
 
 use crate::charge::{Meter, Taken, descendants};
-use crate::steps::{Act, Step};
+use crate::steps::{Act, Spec, Step};
 
 /// A step that has taken this many times its budget fails, whatever its tests say.
 const OVER: f64 = 1.5;
@@ -135,28 +137,62 @@ fn watch_budget(meter: &Meter, budget: Duration, watch: &mpsc::Receiver<()>) -> 
 /// Whether the act succeeded.
 fn run_act(act: &Act) -> Result<bool> {
     match act {
-        Act::Command(spec) => Ok(wait_for(&mut spec.command())?.success()),
+        Act::Command(spec) => run_beside(&mut [Running::start(&mut spec.command())?]),
+        Act::Beside(specs) => {
+            let start = |(number, spec): (usize, &Spec)| start_numbered(number + 1, &mut spec.command());
+            run_beside(&mut specs.iter().enumerate().map(start).collect::<Result<Vec<_>>>()?)
+        }
         Act::Inner(_, function) => function().map(|()| true),
     }
 }
 
-/// Runs a command to its end, and waits meanwhile for what its processes leave behind. A process that nobody waits for
-/// would look alive to the tests that have ended it.
-fn wait_for(command: &mut Command) -> Result<ExitStatus> {
-    let child = command.stdin(Stdio::null()).spawn().with_context(|| format!("cannot run {command:?}"))?;
-    let pid = Pid::from_raw(child.id().try_into()?);
-    loop {
-        match waitpid(None, None) {
-            Ok(WaitStatus::Exited(ended, code)) if ended == pid => {
-                return Ok(ExitStatus::from_raw(code << 8));
-            }
-            Ok(WaitStatus::Signaled(ended, signal, _)) if ended == pid => {
-                return Ok(ExitStatus::from_raw(signal as i32));
-            }
-            Ok(_) | Err(Errno::EINTR) => {}
-            Err(error) => return Err(error.into()),
-        }
+/// A command that runs.
+struct Running {
+    pid: Pid,
+    status: Option<ExitStatus>,
+}
+
+impl Running {
+    fn start(command: &mut Command) -> Result<Self> {
+        Self::of(&spawn(command)?)
     }
+
+    fn of(child: &Child) -> Result<Self> {
+        Ok(Self { pid: Pid::from_raw(child.id().try_into()?), status: None })
+    }
+}
+
+fn spawn(command: &mut Command) -> Result<Child> {
+    command.stdin(Stdio::null()).spawn().with_context(|| format!("cannot run {command:?}"))
+}
+
+/// Its lines are printed as they come, each behind the number.
+fn start_numbered(number: usize, command: &mut Command) -> Result<Running> {
+    let (output, input) = pipe2(OFlag::O_CLOEXEC)?;
+    let child = spawn(command.stdout(input.try_clone()?).stderr(input))?;
+    // What the command leaves behind may keep the pipe open: nobody waits for the thread.
+    thread::spawn(move || {
+        for line in BufReader::new(File::from(output)).split(b'\n').map_while(Result::ok) {
+            println!("{number}| {}", String::from_utf8_lossy(&line));
+        }
+    });
+    Running::of(&child)
+}
+
+/// Runs commands to their ends, and waits meanwhile for what their processes leave behind. A process that nobody waits for
+/// would look alive to the tests that have ended it. Whether all succeeded.
+fn run_beside(commands: &mut [Running]) -> Result<bool> {
+    while commands.iter().any(|command| command.status.is_none()) {
+        let (pid, status) = match waitpid(None, None) {
+            Ok(WaitStatus::Exited(pid, code)) => (pid, ExitStatus::from_raw(code << 8)),
+            Ok(WaitStatus::Signaled(pid, signal, _)) => (pid, ExitStatus::from_raw(signal as i32)),
+            Ok(_) | Err(Errno::EINTR) => continue,
+            Err(error) => return Err(error.into()),
+        };
+        let Some(ended) = commands.iter_mut().find(|command| command.pid == pid) else { continue };
+        ended.status = Some(status);
+    }
+    Ok(commands.iter().all(|command| command.status.is_some_and(|status| status.success())))
 }
 
 /// Waits for what has ended, and for nothing else.
@@ -212,7 +248,6 @@ fn minutes(time: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::steps::Spec;
 
     fn step(name: &'static str, script: &str, budget: Duration) -> Step {
         let acts = vec![Act::Command(Spec::new("sh", ["-c", script]))];
@@ -230,6 +265,12 @@ mod tests {
         let missing = Act::Command(Spec::new("/no/such/program", [""; 0]));
         let missing = Step { acts: vec![missing], ..step("missing", "", long) };
         assert_eq!(run_step(&missing).expect("it is reported").0, Outcome::Failed);
+        let beside = |other: &str| {
+            let acts = vec![Act::Beside(["sleep 0.1", other].map(|script| Spec::new("sh", ["-c", script])))];
+            run_step(&Step { acts, ..step("beside", "", long) }).expect("it runs").0
+        };
+        assert_eq!(beside("true"), Outcome::Passed);
+        assert_eq!(beside("exit 3"), Outcome::Failed);
         // Its own processor time is charged, however busy the machine is.
         let over = step("over", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done", Duration::ZERO);
         assert_eq!(run_step(&over).expect("it runs").0, Outcome::Over);

@@ -25,6 +25,8 @@ pub(crate) struct Step {
 /// One thing that a step does. All of a step's acts run, also when one fails.
 pub(crate) enum Act {
     Command(Spec),
+    /// Commands that mostly wait run side by side: each line of output begins with the number of its command.
+    Beside([Spec; 2]),
     /// What this program does itself, with the command that does the same.
     Inner(&'static str, fn() -> Result<()>),
 }
@@ -34,6 +36,7 @@ impl Act {
     pub(crate) fn shown(&self) -> String {
         match self {
             Self::Command(spec) => spec.to_string(),
+            Self::Beside([one, other]) => format!("{one} & {other} & wait"),
             Self::Inner(command, _) => (*command).to_owned(),
         }
     }
@@ -158,7 +161,7 @@ pub(crate) fn test(builds: bool) -> Result<Vec<Step>> {
             15,
             "tests of every crate, with real servers",
             vec![
-                run(with_onetrip(suites.rest())),
+                Act::Beside(suites.rest().map(with_onetrip)),
                 cargo("test --locked --workspace --no-fail-fast --doc"),
                 // Parquet is not a default feature: its writer, and DuckDB's reading of it.
                 cargo("test --locked -p onetrip-export --features parquet --test parquet"),
@@ -218,9 +221,9 @@ pub(crate) fn nightly() -> Result<Vec<Step>> {
         step("drivers", 5, "programs of stacks that take long to start", vec![run(stacks)]),
         step(
             "programs",
-            60,
+            20,
             "long generated programs",
-            vec![programs("sessions", "100000"), programs("postgres", "5000")],
+            vec![programs("sessions", "30000"), programs("postgres", "1500")],
         ),
         step(
             "pythons",
@@ -248,10 +251,10 @@ pub(crate) fn nightly() -> Result<Vec<Step>> {
         ),
         step(
             "fuzz",
-            90,
-            "each fuzz target for five minutes",
-            vec![Act::Inner("cargo xtask fuzz --seconds 300", || {
-                fuzz::run(&fuzz::Options::for_seconds(300))
+            45,
+            "each fuzz target for two minutes",
+            vec![Act::Inner("cargo xtask fuzz --seconds 120", || {
+                fuzz::run(&fuzz::Options::for_seconds(120))
             })],
         ),
         step(

@@ -29,9 +29,14 @@ const CONTRACTS: &[&str] = &[
 /// The report's page, and what a browser makes of it.
 const PAGES: &[&str] = &["browser", "html"];
 
+/// The crate whose tests take as long as those of all others: with servers, they mostly wait.
+const LONG: &str = "onetrip-gateway";
+
 /// The names of all integration tests.
 pub(crate) struct Suites {
     names: BTreeSet<String>,
+    /// Those that the crate with the longest tests has.
+    long: BTreeSet<String>,
 }
 
 #[derive(Deserialize)]
@@ -41,6 +46,7 @@ struct Metadata {
 
 #[derive(Deserialize)]
 struct Package {
+    name: String,
     targets: Vec<Target>,
 }
 
@@ -59,9 +65,16 @@ impl Suites {
         }
         let metadata: Metadata =
             serde_json::from_slice(&output.stdout).context("cargo metadata is not read")?;
-        let targets = metadata.packages.into_iter().flat_map(|package| package.targets);
-        let tests = targets.filter(|target| target.kind.iter().any(|kind| kind == "test"));
-        let suites = Self { names: tests.map(|target| target.name).collect() };
+        let mut suites = Self { names: BTreeSet::new(), long: BTreeSet::new() };
+        for package in metadata.packages {
+            let tests = package.targets.iter().filter(|target| target.kind.iter().any(|kind| kind == "test"));
+            for test in tests {
+                suites.names.insert(test.name.clone());
+                if package.name == LONG {
+                    suites.long.insert(test.name.clone());
+                }
+            }
+        }
         for name in [GENERATED, CONTRACTS, PAGES].into_iter().flatten() {
             if !suites.names.contains(*name) {
                 bail!("no crate has a test {name}.rs, which tools/xtask/src/suites.rs names");
@@ -82,10 +95,12 @@ impl Suites {
         tests(PAGES.iter().copied())
     }
 
-    /// All that no other step names.
-    pub(crate) fn rest(&self) -> Spec {
+    /// All that no other step names, in two halves that take about as long.
+    pub(crate) fn rest(&self) -> [Spec; 2] {
         let named: BTreeSet<&str> = [GENERATED, CONTRACTS, PAGES].into_iter().flatten().copied().collect();
-        tests(self.names.iter().map(String::as_str).filter(|name| !named.contains(name)))
+        let rest = || self.names.iter().map(String::as_str).filter(|name| !named.contains(name));
+        let is_long = |name: &&str| self.long.contains(*name);
+        [tests(rest().filter(is_long)), tests(rest().filter(|name| !is_long(name)))]
     }
 }
 
@@ -103,7 +118,8 @@ mod tests {
     fn each_test_belongs_to_one_step() {
         let _turn = crate::CHILDREN.lock();
         let suites = Suites::read().expect("cargo tells the tests");
-        let steps = [suites.generated(), suites.contracts(), suites.pages(), suites.rest()];
+        let [long, others] = suites.rest();
+        let steps = [suites.generated(), suites.contracts(), suites.pages(), long, others];
         let shown = steps.map(|step| format!("{step} "));
         for name in &suites.names {
             let count = shown.iter().filter(|text| text.contains(&format!(" --test {name} "))).count();
