@@ -15,6 +15,11 @@ impl Place {
 }
 
 impl ResultSet {
+    /// The place behind the last row.
+    pub fn end(&self) -> Place {
+        Place { byte: self.memory_used(), row: self.len() }
+    }
+
     /// The row behind a place, which moves on behind it; `None` at the end.
     pub fn next_row(&self, place: &mut Place) -> Option<Row<'_>> {
         let row = self.row_at(&mut place.byte)?;

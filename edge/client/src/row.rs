@@ -256,6 +256,11 @@ impl ResultSet {
         self.bytes.capacity()
     }
 
+    /// Bytes that the rows take.
+    pub(crate) fn memory_used(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// The rows in order.
     pub fn rows(&self) -> impl Iterator<Item = Row<'_>> {
         let mut at = 0;
