@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from onetrip import _native, errors
 from onetrip._base.copying import BaseCopy, parts, reason
+from onetrip._native import ArrowRows
 
 if TYPE_CHECKING:
+    from onetrip._base.cursor import ArrowData
     from onetrip.cursor import Cursor
 
 
@@ -35,6 +37,14 @@ class Copy(BaseCopy):
         type. In binary it converts nothing: a value has the type that `set_types` has said, or else the one that it has
         as a parameter."""
         if (self._add or self._adder())(row):
+            self._session().send_copy(self._state.buffer)
+
+    def write_arrow(self, data: ArrowData) -> None:
+        """Adds the rows of a table, a batch or a stream of Arrow, a column for each of the COPY's, in the text or the
+        binary format. In binary a value has the type that `set_types` has said, or else the one that Arrow's type is."""
+        rows = ArrowRows(data)
+        self._start(True)
+        while self._state.buffer.write_arrow(rows):
             self._session().send_copy(self._state.buffer)
 
     def read(self) -> bytes:

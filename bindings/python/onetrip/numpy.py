@@ -32,7 +32,7 @@ def columns(answer: Answer) -> dict[str, numpy.ndarray[Any, Any]]:
         if made is None or not _has_arrays(made[0]):
             arrays[name] = _of_values([row[at] for row in values])
         else:
-            kind, length, nulls, validity, _, data = made
+            kind, length, nulls, validity, data = made
             arrays[name] = _of_buffers(kind, length, nulls, validity, data)
     return arrays
 

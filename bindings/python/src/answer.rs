@@ -69,6 +69,22 @@ impl Answer {
         Ok(Some(made))
     }
 
+    /// The rows, of a statement that returns some.
+    pub(crate) fn rows(&self) -> Option<&ResultSet> {
+        self.done.rows.as_deref()
+    }
+
+    /// Where the next row stands.
+    pub(crate) fn place(&self) -> Place {
+        self.place
+    }
+
+    /// Leaves the rows that are left to somebody else: where they begin.
+    pub(crate) fn leave(&mut self) -> Place {
+        let end = self.rows().map(ResultSet::end).unwrap_or_default();
+        std::mem::replace(&mut self.place, end)
+    }
+
     fn left(&self) -> usize {
         self.done.rows.as_ref().map_or(0, |rows| rows.len() - self.place.row())
     }
@@ -160,7 +176,7 @@ impl Answer {
         PyList::new(py, made)
     }
 
-    /// The rows that are left, by columns, as buffers of Arrow's; `None` for a column whose values are Python's.
+    /// The rows that are left, by columns, as buffers of Arrow's; `None` for a column whose values have no one width.
     fn buffers<'py>(&self, py: Python<'py>) -> PyResult<Vec<Option<Buffers<'py>>>> {
         match &self.done.rows {
             Some(rows) => arrow::columns(py, rows, self.place),

@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyMemoryView, PyString, PyTuple};
 
 use crate::adapters::{Functions, has_own_dumper};
+use crate::arrow::{ArrowRow, ArrowRows};
 use crate::binary;
 use crate::dumping;
 use crate::encoding;
@@ -94,36 +95,26 @@ impl CopyBuffer {
 
     /// Adds a row; says whether data is due.
     fn write_row(&self, row: &Bound<'_, PyAny>) -> PyResult<bool> {
-        // Python must not run while the lock is held: another thread may wait for it and hold the interpreter.
-        let (mut data, types) = {
-            let mut waiting = locked(&self.waiting);
-            waiting.is_by_row = true;
-            if self.is_binary && !waiting.has_begun {
-                put_beginning(&mut waiting.data);
-            }
-            waiting.has_begun = true;
-            (std::mem::take(&mut waiting.data), Arc::clone(&waiting.types))
-        };
+        let (mut data, types) = self.begin_rows();
         let start = data.len();
         let put = if self.is_binary {
             self.put_binary_row(row, &types, &mut data)
         } else {
-            put_text_row(row, &types, &mut data).and_then(|()| {
-                if let Some(text) = self.in_encoding(row.py(), &data[start..])? {
-                    data.truncate(start);
-                    data.extend(text);
-                }
-                Ok(())
-            })
+            put_text_row(row, &types, &mut data).and_then(|()| self.encode_from(row.py(), start, &mut data))
         };
         if put.is_err() {
             data.truncate(start);
         }
-        let mut waiting = locked(&self.waiting);
-        // What another thread has added meanwhile.
-        data.append(&mut waiting.data);
-        waiting.data = data;
-        put.map(|()| waiting.data.len() >= DUE_BYTES)
+        let is_due = self.end_rows(data);
+        put.map(|()| is_due)
+    }
+
+    /// Adds rows of Arrow's until data is due: false at their end.
+    fn write_arrow(&self, py: Python<'_>, rows: &ArrowRows) -> PyResult<bool> {
+        let (mut data, types) = self.begin_rows();
+        let put = self.put_arrow(py, rows, &types, &mut data);
+        self.end_rows(data);
+        put
     }
 }
 
@@ -137,6 +128,90 @@ impl Waiting {
 }
 
 impl CopyBuffer {
+    /// Takes what waits, to add rows to it, and the columns' types. Python must not run while the lock is held: another
+    /// thread may wait for it and hold the interpreter.
+    fn begin_rows(&self) -> (Vec<u8>, Arc<[Type]>) {
+        let mut waiting = locked(&self.waiting);
+        waiting.is_by_row = true;
+        if self.is_binary && !waiting.has_begun {
+            put_beginning(&mut waiting.data);
+        }
+        waiting.has_begun = true;
+        (std::mem::take(&mut waiting.data), Arc::clone(&waiting.types))
+    }
+
+    /// Gives it back; says whether data is due.
+    fn end_rows(&self, mut data: Vec<u8>) -> bool {
+        let mut waiting = locked(&self.waiting);
+        // What another thread has added meanwhile.
+        data.append(&mut waiting.data);
+        waiting.data = data;
+        waiting.data.len() >= DUE_BYTES
+    }
+
+    fn put_arrow(
+        &self,
+        py: Python<'_>,
+        rows: &ArrowRows,
+        types: &[Type],
+        data: &mut Vec<u8>,
+    ) -> PyResult<bool> {
+        if !types.is_empty() && types.len() != rows.width() {
+            let problem =
+                format!("{} types were set, and the rows have {} columns", types.len(), rows.width());
+            return Err(misuse(py, "data", &problem));
+        }
+        while data.len() < DUE_BYTES {
+            let Some(row) = rows.next(py)? else { return Ok(false) };
+            let start = data.len();
+            let put = if self.is_binary {
+                self.put_binary_arrow(py, &row, types, data)
+            } else {
+                put_text_arrow(py, &row, data).and_then(|()| self.encode_from(py, start, data))
+            };
+            put.inspect_err(|_| data.truncate(start))?;
+        }
+        Ok(true)
+    }
+
+    fn put_binary_arrow(
+        &self,
+        py: Python<'_>,
+        row: &ArrowRow,
+        types: &[Type],
+        data: &mut Vec<u8>,
+    ) -> PyResult<()> {
+        let width = i16::try_from(row.width()).map_err(|_| too_wide(py))?;
+        data.extend(width.to_be_bytes());
+        for at in 0..row.width() {
+            let start = data.len();
+            data.extend(NULL.to_be_bytes());
+            if !row.put_copy_binary(py, at, types.get(at), data)? {
+                continue;
+            }
+            if let Some(encoding) = &self.encoding {
+                let convert = |text: &[u8]| encoding::encoded(py, encoding, str_of(text)?);
+                // What has no type of its own is text, as far as it is not ASCII.
+                let ty = types.get(at).unwrap_or_else(|| row.text_type(at));
+                if let Some(other) = encoding::converted(ty, Format::Binary, &data[start + 4..], convert)? {
+                    data.truncate(start + 4);
+                    data.extend(other);
+                }
+            }
+            end_value(py, at, start, data)?;
+        }
+        Ok(())
+    }
+
+    /// Writes what was added from a position on in the session's encoding.
+    fn encode_from(&self, py: Python<'_>, start: usize, data: &mut Vec<u8>) -> PyResult<()> {
+        if let Some(text) = self.in_encoding(py, &data[start..])? {
+            data.truncate(start);
+            data.extend(text);
+        }
+        Ok(())
+    }
+
     /// Python must not run while the lock is held: another thread may wait for it and hold the interpreter.
     fn add(&self, data: &[u8]) -> bool {
         locked(&self.waiting).add(data)
@@ -251,6 +326,17 @@ fn put_text_row(row: &Bound<'_, PyAny>, types: &[Type], data: &mut Vec<u8>) -> P
     Ok(())
 }
 
+fn put_text_arrow(py: Python<'_>, row: &ArrowRow, data: &mut Vec<u8>) -> PyResult<()> {
+    for at in 0..row.width() {
+        if at > 0 {
+            data.push(b'\t');
+        }
+        row.put_copy_text(py, at, data)?;
+    }
+    data.push(b'\n');
+    Ok(())
+}
+
 /// What makes text of another encoding of a value of a type.
 type Encode<'a> = &'a dyn Fn(&Type, &[u8]) -> PyResult<Option<Vec<u8>>>;
 
@@ -296,14 +382,23 @@ fn put_binary_row(
             data.truncate(start + 4);
             data.extend(other);
         }
-        let length = i32::try_from(data.len() - start - 4)
-            .map_err(|_| misuse(py, "data", &format!("value {} is too long", at + 1)))?;
-        data[start..start + 4].copy_from_slice(&length.to_be_bytes());
-        Ok(())
+        end_value(py, at, start, data)
     })?;
-    let count = i16::try_from(count).map_err(|_| misuse(py, "data", "a row has too many values"))?;
+    let count = i16::try_from(count).map_err(|_| too_wide(py))?;
     data[place..place + 2].copy_from_slice(&count.to_be_bytes());
     Ok(())
+}
+
+/// Writes the length of a value before it.
+fn end_value(py: Python<'_>, at: usize, start: usize, data: &mut [u8]) -> PyResult<()> {
+    let length = i32::try_from(data.len() - start - 4)
+        .map_err(|_| misuse(py, "data", &format!("value {} is too long", at + 1)))?;
+    data[start..start + 4].copy_from_slice(&length.to_be_bytes());
+    Ok(())
+}
+
+fn too_wide(py: Python<'_>) -> PyErr {
+    misuse(py, "data", "a row has too many values")
 }
 
 /// Writes a value in the binary form of the column's type, or of its own.

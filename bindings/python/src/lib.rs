@@ -46,6 +46,8 @@ mod _native {
     #[pymodule_export]
     use super::answer::Answer;
     #[pymodule_export]
+    use super::arrow::{ArrowBatch, ArrowBuilder, ArrowRows};
+    #[pymodule_export]
     use super::candidate::{Candidate, addresses};
     #[pymodule_export]
     use super::command::command;

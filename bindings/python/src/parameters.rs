@@ -6,8 +6,9 @@ use onetrip_client::{Format, Oid, Param, Written};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyMapping, PyString, PyTuple};
 
+use crate::arrow::ArrowRow;
 use crate::binary;
-use crate::dumping;
+use crate::dumping::{self, Dumped};
 use crate::encoding;
 use crate::errors::misuse;
 use crate::many::Value;
@@ -109,6 +110,11 @@ impl Parameters {
             values.iter_borrowed().try_for_each(|value| add(&value))?;
         } else if let Ok(values) = given.cast::<PyList>() {
             values.iter().try_for_each(|value| add(&value))?;
+        } else if let Ok(row) = given.cast::<ArrowRow>() {
+            let mut forms = forms;
+            (0..row.get().width()).try_for_each(|at| {
+                self.add_of_arrow(given.py(), row.get(), at, forms.next().unwrap_or_default())
+            })?;
         } else if given.is_instance_of::<PyString>() || given.is_instance_of::<PyBytes>() {
             let problem = "parameters have to be a sequence or a mapping: write (value,) for one";
             return Err(pyo3::exceptions::PyTypeError::new_err(problem));
@@ -127,6 +133,17 @@ impl Parameters {
     }
 
     fn add_names(&mut self, names: &[String], forms: &[Form], given: &Bound<'_, PyAny>) -> PyResult<()> {
+        if let Ok(row) = given.cast::<ArrowRow>() {
+            for (at, name) in names.iter().enumerate() {
+                let Some(column) = row.get().column(name) else {
+                    let problem =
+                        format!("the statement has a placeholder {name}, and the rows have no such column");
+                    return Err(misuse(given.py(), "usage", &problem));
+                };
+                self.add_of_arrow(given.py(), row.get(), column, forms.get(at).copied().unwrap_or_default())?;
+            }
+            return Ok(());
+        }
         let Ok(values) = given.cast::<PyMapping>() else {
             let problem = "the statement has placeholders by name: parameters have to be a mapping";
             return Err(pyo3::exceptions::PyTypeError::new_err(problem));
@@ -142,6 +159,13 @@ impl Parameters {
         Ok(())
     }
 
+    fn add_of_arrow(&mut self, py: Python<'_>, row: &ArrowRow, column: usize, form: Form) -> PyResult<()> {
+        let start = self.bytes.len();
+        let dumped = row.put_parameter(py, column, form, self.is_text, &mut self.bytes)?;
+        self.add_span(start, dumped);
+        Ok(())
+    }
+
     fn add_value(&mut self, value: &Bound<'_, PyAny>, form: Form) -> PyResult<()> {
         let start = self.bytes.len();
         let dumped = match form {
@@ -150,9 +174,14 @@ impl Parameters {
             Form::Text => dumping::put_text(value, &mut self.bytes)?,
             Form::Binary => dumping::put_binary_form(value, &mut self.bytes)?,
         };
+        self.add_span(start, dumped);
+        Ok(())
+    }
+
+    /// Adds what was written from a position on.
+    fn add_span(&mut self, start: usize, dumped: Dumped) {
         let (type_oid, format) = dumped.unwrap_or((0, Format::Text));
         self.spans.push(Span { type_oid, format, start, end: self.bytes.len(), is_null: dumped.is_none() });
-        Ok(())
     }
 
     /// Gives executions of one statement the same types, so that one prepared statement serves all: `known` are those

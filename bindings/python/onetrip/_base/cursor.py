@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from onetrip._base.copying import composed
 from onetrip.adapt import AdaptersMap, Format, adapters
@@ -19,6 +19,22 @@ if TYPE_CHECKING:
 
 Params = Sequence[Any] | Mapping[str, Any] | None
 Statement = str | bytes | Composable
+
+
+class HasArrowStream(Protocol):
+    """What gives batches of Arrow: tables and frames of pyarrow, polars, pandas, DuckDB and others."""
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
+
+
+class HasArrowArray(Protocol):
+    """What gives one batch of Arrow."""
+
+    def __arrow_c_array__(self, requested_schema: Any = None) -> Any: ...
+
+
+ArrowData = HasArrowStream | HasArrowArray
+ParamsSeq = Iterable[Sequence[Any] | Mapping[str, Any]] | ArrowData
 By = Literal["auto", "pipeline", "unnest", "copy"]
 
 

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from onetrip import errors
 from onetrip._base.copying import BaseCopy, parts, reason
+from onetrip._native import ArrowRows
 from onetrip.aio.turns import entered, left, to_its_end
 
 if TYPE_CHECKING:
+    from onetrip._base.cursor import ArrowData
     from onetrip.aio.connection import AsyncConnection
     from onetrip.aio.cursor import AsyncCursor
 
@@ -39,6 +41,14 @@ class AsyncCopy(BaseCopy):
         type. In binary it converts nothing: a value has the type that `set_types` has said, or else the one that it has
         as a parameter."""
         if (self._add or self._adder())(row):
+            await self._send()
+
+    async def write_arrow(self, data: ArrowData) -> None:
+        """Adds the rows of a table, a batch or a stream of Arrow, a column for each of the COPY's, in the text or the
+        binary format. In binary a value has the type that `set_types` has said, or else the one that Arrow's type is."""
+        rows = ArrowRows(data)
+        self._start(True)
+        while self._state.buffer.write_arrow(rows):
             await self._send()
 
     async def read(self) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from onetrip import arrow
@@ -14,6 +14,7 @@ from onetrip._base.cursor import (
     By,
     Merging,
     Params,
+    ParamsSeq,
     Row,
     Statement,
     check_size,
@@ -24,7 +25,8 @@ from onetrip._base.cursor import (
 from onetrip._base.lob import Found
 from onetrip.aio.copying import AsyncCopy
 from onetrip.aio.lob import AsyncLobReader
-from onetrip.errors import Error, InterfaceError, OperationalError, ProgrammingError
+from onetrip.arrow import AsyncArrowStream
+from onetrip.errors import Error, InterfaceError, NotSupportedError, OperationalError, ProgrammingError
 from onetrip.sql import text_of
 
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from onetrip._base.lob import LobColumn, Prefetch
-    from onetrip._native import Answer
+    from onetrip._native import Answer, ArrowBatch
     from onetrip.aio.connection import AsyncConnection
     from onetrip.aio.pipeline import AsyncOperation
 
@@ -108,12 +110,13 @@ class AsyncCursor(BaseCursor[Row]):
     async def executemany(
         self,
         query: Statement,
-        params_seq: Iterable[Sequence[Any] | Mapping[str, Any]],
+        params_seq: ParamsSeq,
         *,
         by: By = "auto",
         returning: bool = False,
     ) -> None:
-        """Runs a statement once for each of `params_seq`: all of them or, after an error, none outside of a transaction. The
+        """Runs a statement once for each of `params_seq`, which may also be a table or a stream of Arrow, for placeholders
+        by position or by the names of its columns: all of them or, after an error, none outside of a transaction. The
         error says by `row` which of them failed. With `returning`, `nextset` steps through their results.
 
         `by` is the way that they go: "pipeline" runs the statement once for each, in one block; "unnest" and "copy"
@@ -123,22 +126,27 @@ class AsyncCursor(BaseCursor[Row]):
         self._take([])
         connection, how = self.connection, self._how
         text, own = text_of(query, self), self._adapters or self._inherited
-        if own is not None:
-            params_seq = map(own._params, params_seq)
+        rows: Any = arrow.parameters(params_seq)
+        if rows is None:
+            rows = params_seq
+            if own is not None:
+                rows = map(own._params, rows)
+        elif self._MERGES:
+            raise NotSupportedError("a client cursor writes Python's values, not Arrow's: use another one")
         block = connection._own_block()
         if block is None and not self._MERGES:
-            self._count, answers, self._tag = await connection._run_many(text, params_seq, by, how, returning)
+            self._count, answers, self._tag = await connection._run_many(text, rows, by, how, returning)
             if answers:
                 self._take(answers)
             connection._tell_what_came()
             return
         if self._MERGES:
-            each: list[tuple[str, Any]] = [(self._merged(text, row, how), None) for row in params_seq]
+            each: list[tuple[str, Any]] = [(self._merged(text, row, how), None) for row in rows]
             how = ONCE
         elif by in ("unnest", "copy"):
             raise ProgrammingError(f"in the block of a pipeline, rows go by 'pipeline', not by {by!r}")
         else:
-            each = [(text, row) for row in params_seq]
+            each = [(text, row) for row in rows]
         if block is not None:
             self._operations = [await block._add(one, row, how) for one, row in each]
         else:
@@ -195,6 +203,58 @@ class AsyncCursor(BaseCursor[Row]):
     async def fetch_arrow(self) -> pyarrow.Table:
         """All rows that are left, as a table of Arrow. It needs the package pyarrow."""
         return arrow.table(await self._settled())
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """A capsule of Arrow's stream of the rows that are left, for packages that take it, such as pyarrow, polars and
+        DuckDB. The rows count as read."""
+        self._look()
+        return arrow.capsule(self._rows(), requested_schema)
+
+    def stream_arrow(
+        self,
+        query: Statement,
+        params: Params = None,
+        *,
+        binary: bool | None = None,
+        size: int = arrow.BATCH_ROWS,
+    ) -> AsyncArrowStream:
+        """Runs a statement and gives out its rows as batches of Arrow as they arrive, each of `size` rows, so that a long
+        result does not fill the memory. Leaving it early interrupts the statement: close it then."""
+        check_size(size)
+        batching = arrow.Batching(size)
+        return AsyncArrowStream(batching, self._arrow_batches(batching, query, params, binary))
+
+    async def _arrow_batches(
+        self, batching: arrow.Batching, query: Statement, params: Params, binary: bool | None
+    ) -> AsyncIterator[ArrowBatch | None]:
+        self._check()
+        self._take([])
+        connection = self.connection
+        how = self._how if binary is None else wanted(self._how, None, binary)
+        text, params = self._asked(query, params, how)
+        await connection._begin_rows(text, params, how)
+        builder, is_over = None, False
+        try:
+            while not is_over:
+                try:
+                    answer, is_over = await connection._next_rows()
+                except Error:
+                    is_over = True
+                    raise
+                self._take([answer])
+                if answer.columns is not None:
+                    builder = batching.builder_of(answer)
+                    yield None
+                    builder.begin(answer)
+                    while builder.add():
+                        yield batching.full(builder)
+                        if connection._is_closed:
+                            raise OperationalError("the connection is closed")
+        finally:
+            await connection._end_rows(is_over)
+        if builder is None:
+            raise ProgrammingError("the statement returned no rows: execute() is for such")
+        yield batching.last(builder)
 
     async def fetch_numpy(self) -> dict[str, numpy.ndarray[Any, Any]]:
         """All rows that are left, as an array of numpy for each column. It needs the package numpy."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
 from onetrip import arrow
 from onetrip import numpy as arrays
-from onetrip._base.cursor import RAW, By, Params, Row, Statement, check_size, wanted
+from onetrip._base.cursor import RAW, By, Params, ParamsSeq, Row, Statement, check_size, wanted
 from onetrip._base.server_cursor import ROWS_AHEAD, Declaration, Moves
 from onetrip.aio.cursor import AsyncCursor
 from onetrip.errors import InterfaceError, NotSupportedError, ProgrammingError
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow
     from typing_extensions import Self
 
-    from onetrip._native import Answer
+    from onetrip._native import Answer, ArrowBatch
     from onetrip.aio.connection import AsyncConnection
     from onetrip.rows import RowFactory
 
@@ -76,7 +76,7 @@ class AsyncServerCursor(Moves, AsyncCursor[Row]):
         return self
 
     async def executemany(
-        self, query: Statement, params_seq: Iterable[Any], *, by: By = "auto", returning: bool = False
+        self, query: Statement, params_seq: ParamsSeq, *, by: By = "auto", returning: bool = False
     ) -> None:
         """Not for named cursors."""
         raise NotSupportedError("a named cursor runs one query: use a cursor without a name")
@@ -110,6 +110,33 @@ class AsyncServerCursor(Moves, AsyncCursor[Row]):
             await self._fetch(None)
             parts.append(arrow.table(self._rows()))
         return arrow.joined(parts)
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """A capsule of Arrow's stream of the rows that are left, which fetches `itersize` rows at a time."""
+        raise NotSupportedError("the rows of this cursor are awaited: use fetch_arrow()")  # Awaiting only
+        # Blocking only: batching = arrow.Batching(arrow.BATCH_ROWS)
+        # Blocking only: stream = arrow.AsyncArrowStream(batching, self._arrow_batches(batching, None))
+        # Blocking only: return stream.__arrow_c_stream__(requested_schema)
+
+    async def _arrow_batches(
+        self, batching: arrow.Batching, query: Statement | None, params: Params = None, binary: bool | None = None
+    ) -> AsyncIterator[ArrowBatch | None]:
+        """The rows of a query, or those that are left where there is none, by the piece."""
+        if query is not None:
+            await self.execute(query, params, binary=binary)
+        await self._raw(0)  # the cursor may be somebody else's
+        builder = batching.builder_of(self._rows())
+        yield None
+        while True:
+            if self._position is not None:
+                self._position += self._unread()
+            builder.begin(self._rows())
+            while builder.add():
+                yield batching.full(builder)
+            if self._is_at_end:
+                break
+            await self._fetch(self.itersize)
+        yield batching.last(builder)
 
     async def fetch_numpy(self) -> dict[str, numpy.ndarray[Any, Any]]:
         """All rows that are left, as an array of numpy for each column. What was not fetched yet comes by one trip."""
