@@ -221,7 +221,8 @@ impl Column {
     fn push(&mut self, ty: &Type, value: Option<&[u8]>, format: Format, text: &mut String) -> PyResult<()> {
         let at = self.length;
         self.length += 1;
-        self.nulls += usize::from(value.is_none());
+        let is_null = value.is_none() || self.kind == Kind::Null;
+        self.nulls += usize::from(is_null);
         if self.kind == Kind::Null {
             return Ok(());
         }
@@ -476,39 +477,25 @@ fn parsed<T: std::str::FromStr>(value: &[u8]) -> PyResult<T> {
     text.and_then(|text| text.parse().ok()).ok_or_else(|| wrong(value))
 }
 
-/// Days since 1970 of `2001-02-03`, by the proleptic Gregorian calendar.
+/// Days since 1970 of `2001-02-03`, by the proleptic Gregorian calendar, perhaps with BC behind it.
 fn days(text: &str) -> Option<i64> {
-    let (text, is_before) = match text.strip_suffix(" BC") {
-        Some(text) => (text, true),
-        None => (text, false),
-    };
-    let mut parts = text.splitn(3, '-');
-    let year = parts.next()?;
-    // A day or a month is what comes first in other styles.
-    if year.len() < 4 {
-        return None;
-    }
-    let (year, month, day): (i64, i64, i64) =
-        (year.parse().ok()?, parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
-    // The year before year 1 is year 0.
-    Some(calendar::days_of(if is_before { 1 - year } else { year }, month, day))
+    let (text, is_before) = without_era(text);
+    days_of(text.as_bytes(), is_before)
 }
 
 /// Microseconds since 1970 of `2001-02-03 04:05:06.789+01`, without offset as if it were UTC.
 fn micros(text: &str) -> Option<i64> {
-    let (text, era) = match text.strip_suffix(" BC") {
-        Some(text) => (text, " BC"),
-        None => (text, ""),
-    };
+    let (text, is_before) = without_era(text);
     let (date, time) = text.split_once(' ')?;
-    let at = time.find(['+', '-']).unwrap_or(time.len());
+    let at = time.bytes().position(|sign| matches!(sign, b'+' | b'-')).unwrap_or(time.len());
     let (clock, offset) = time.split_at(at);
-    let offset = match offset.strip_prefix('-') {
-        Some(behind) => -seconds(behind)?,
-        None => seconds(offset.trim_start_matches('+'))?,
+    let offset = match offset.split_at_checked(1) {
+        Some(("-", west)) => -seconds(west.as_bytes())?,
+        Some((_, east)) => seconds(east.as_bytes())?,
+        None => 0,
     };
-    let days = if era.is_empty() { days(date) } else { days(&format!("{date}{era}")) };
-    days?.checked_mul(DAY)?.checked_add(clock_of(clock)?)?.checked_sub(offset * SECOND)
+    let days = days_of(date.as_bytes(), is_before)?;
+    days.checked_mul(DAY)?.checked_add(clock_of(clock)?)?.checked_sub(offset * SECOND)
 }
 
 /// Microseconds of a day's time; the end of the day is none of it.
@@ -516,20 +503,54 @@ fn time(text: &str) -> Option<i64> {
     clock_of(text).filter(|micros| *micros < DAY)
 }
 
+fn without_era(text: &str) -> (&str, bool) {
+    match text.strip_suffix(" BC") {
+        Some(text) => (text, true),
+        None => (text, false),
+    }
+}
+
+fn days_of(date: &[u8], is_before: bool) -> Option<i64> {
+    let (rest, day) = last_part(date, b'-')?;
+    let (year, month) = last_part(rest, b'-')?;
+    // A day or a month is what comes first in other styles.
+    if year.len() < 4 {
+        return None;
+    }
+    let year = number(year)?;
+    // The year before year 1 is year 0.
+    Some(calendar::days_of(if is_before { 1 - year } else { year }, number(month)?, number(day)?))
+}
+
 fn clock_of(text: &str) -> Option<i64> {
-    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
-    let fraction: i64 = format!("{fraction:0<6}").parse().ok()?;
-    Some(seconds(whole)? * SECOND + fraction)
+    let Some((whole, fraction)) = text.split_once('.') else {
+        return Some(seconds(text.as_bytes())? * SECOND);
+    };
+    let missing = 6_u32.checked_sub(u32::try_from(fraction.len()).ok()?)?;
+    Some(seconds(whole.as_bytes())? * SECOND + number(fraction.as_bytes())? * 10_i64.pow(missing))
 }
 
 /// Seconds of `hours:minutes:seconds`, of which the last may be missing.
-fn seconds(text: &str) -> Option<i64> {
-    if text.is_empty() {
-        return Some(0);
-    }
+fn seconds(text: &[u8]) -> Option<i64> {
     let mut total = 0;
-    for (part, unit) in text.split(':').zip([3600, 60, 1]) {
-        total += part.parse::<i64>().ok()? * unit;
+    let mut units = [3600, 60, 1].into_iter();
+    for part in text.split(|sign| *sign == b':') {
+        total += number(part)? * units.next()?;
     }
     Some(total)
+}
+
+/// What stands before the last sign, and after it.
+fn last_part(text: &[u8], sign: u8) -> Option<(&[u8], &[u8])> {
+    let at = text.iter().rposition(|other| *other == sign)?;
+    Some((&text[..at], &text[at + 1..]))
+}
+
+fn number(digits: &[u8]) -> Option<i64> {
+    if digits.is_empty() || digits.len() > 9 {
+        return None;
+    }
+    digits
+        .iter()
+        .try_fold(0, |number, digit| digit.is_ascii_digit().then(|| number * 10 + i64::from(digit - b'0')))
 }
