@@ -16,7 +16,7 @@ use crate::dumping;
 use crate::encoding;
 use crate::errors::misuse;
 use crate::loading::{Loader, Session};
-use crate::session::locked;
+use crate::locked::locked;
 
 /// Data waits until there is so much of it, in bytes.
 const DUE_BYTES: usize = 64 * 1024;

@@ -22,6 +22,7 @@ mod literals;
 mod loaded;
 mod loading;
 mod lob;
+mod locked;
 mod many;
 mod parameters;
 mod query;

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::adapters::Functions;
-use crate::loading::{Loader, Session, session_within};
+use crate::loading::{FIRST_OWN_OID, Loader, Session, session_within};
 use crate::{binary, loading};
 
 /// The types that every server has: the type of arrays by that of their elements, and the type by its name.
@@ -21,9 +21,6 @@ pub(crate) fn known_types(py: Python<'_>) -> PyResult<(Bound<'_, PyDict>, Bound<
     }
     Ok((arrays, names))
 }
-
-/// Ids from here on are given to what is made in a database; `FirstGenbkiObjectId` in PostgreSQL's `transam.h`.
-pub(crate) const FIRST_OWN_OID: Oid = 10_000;
 
 /// A value of a type, of its text; by a connection's own loaders, if they are given.
 ///

@@ -9,10 +9,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
 use crate::errors::misuse;
+use crate::locked::locked;
 use crate::many::Value;
 use crate::parameters::Parameters;
 use crate::query::{Placeholders, Query};
-use crate::session::locked;
 
 /// What the statements that read a value in parts call their parameters.
 const READ_NAMES: [&str; 3] = ["key", "position", "count"];

@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 
 use crate::encoding;
 use crate::errors::{exception, misuse, of_row};
+use crate::locked::locked;
 use crate::parameters::Parameters;
 use crate::query::Query;
 
@@ -168,7 +169,7 @@ impl ManyRows {
 
     /// Goes on until something has to be waited for.
     pub(crate) fn step(&self, core: &mut Connection) -> Result<Wait, BulkError> {
-        let mut many = crate::session::locked(&self.many);
+        let mut many = locked(&self.many);
         loop {
             match many.step(core, &self.rows)? {
                 ManyStep::Send if core.depth() > core.limits().depth => {
@@ -192,7 +193,7 @@ impl ManyRows {
     /// Ends the block; what was pushed is not kept.
     pub(crate) fn give_up(&self, core: &mut Connection) {
         if core.is_in_block() {
-            crate::session::locked(&self.many).give_up(core);
+            locked(&self.many).give_up(core);
         }
     }
 }

@@ -25,6 +25,7 @@ use crate::errors::{exception, fields, misuse};
 use crate::held::Held;
 use crate::loading;
 use crate::lob::{Lob, Plan, level, made};
+use crate::locked::locked;
 use crate::many::{Rows, failure, way};
 use crate::parameters::{Parameters, references};
 use crate::query::{Queries, Query, may_be_several};
@@ -158,11 +159,6 @@ pub(crate) fn config(py: Python<'_>, text: &str, keywords: Vec<(String, String)>
         Ok(config)
     };
     config().map(Arc::new).map_err(|error| exception(py, &error.into()))
-}
-
-/// A lock that a panic elsewhere does not take away.
-pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What a call asks for.

@@ -20,9 +20,10 @@ use crate::encoding::{Checked, codec, take_raised};
 use crate::errors::{exception, fields};
 use crate::loading;
 use crate::lob::{Lob, LobFetch, Plan, level};
+use crate::locked::locked;
 use crate::many::{ManyRows, Rows, Wait, failure, way};
 use crate::query::Queries;
-use crate::session::{ENCODING, How, Loaders, What, asked, locked, output_source, translated};
+use crate::session::{ENCODING, How, Loaders, What, asked, output_source, translated};
 use crate::spent::{opened, spent};
 
 /// The two lives of a connection.

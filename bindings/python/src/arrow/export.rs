@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use onetrip_client::Place;
 use onetrip_client::types::Type;
-use onetrip_client::{Place, ResultSet};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyCapsule, PyList};
+use pyo3::types::{PyCapsule, PyList};
 
-use super::batch::{Batch, Column, Field, Kind, decimals};
+use super::batch::{Batch, Field, Kind, decimals};
 use super::ffi::{Schema, array_capsule, schema_capsule, stream_capsule};
 use crate::answer::Answer;
 
@@ -178,28 +178,4 @@ impl ArrowBatch {
         let batches = PyList::new(slf.py(), [slf])?.try_iter()?;
         stream_capsule(slf.py(), Arc::clone(&slf.get().0.fields), batches.into_any().unbind())
     }
-}
-
-/// Name, length, NULLs, validity and data of a column.
-pub(crate) type Buffers<'py> = (&'static str, usize, usize, Bound<'py, PyBytes>, Bound<'py, PyBytes>);
-
-/// The rows from a place on, by columns whose values have one width; `None` for others.
-pub(crate) fn columns<'py>(
-    py: Python<'py>,
-    rows: &ResultSet,
-    mut place: Place,
-) -> PyResult<Vec<Option<Buffers<'py>>>> {
-    let has_width = |kind: Kind| !matches!(kind, Kind::Text | Kind::Bytes | Kind::Time | Kind::Uuid);
-    let mut fields = Field::of(rows.columns(), rows.format());
-    for field in &mut fields {
-        field.kind = Kind::of(&field.ty).filter(|kind| has_width(*kind)).unwrap_or(Kind::Null);
-    }
-    let mut batch = Batch::empty(&fields.into());
-    batch.add(py, rows, &mut place, usize::MAX, usize::MAX)?;
-    let buffers = |column: &Column| {
-        let (name, length, nulls, validity, data) = column.parts();
-        (column.kind != Kind::Null)
-            .then(|| (name, length, nulls, PyBytes::new(py, validity), PyBytes::new(py, data)))
-    };
-    Ok(batch.columns.iter().map(buffers).collect())
 }

@@ -16,7 +16,7 @@ use pyo3::types::PyCapsule;
 
 use super::batch::{Batch, Field};
 use super::export::ArrowBatch;
-use crate::session::locked;
+use crate::locked::locked;
 
 /// More columns than any table has; what claims more is not believed.
 const CHILDREN_MAX: usize = 1 << 16;

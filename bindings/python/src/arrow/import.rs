@@ -12,8 +12,8 @@ use super::read::{Field, Table, Value};
 use super::write;
 use crate::dumping::Dumped;
 use crate::errors::misuse;
+use crate::locked::locked;
 use crate::query::Form;
-use crate::session::locked;
 
 /// The rows of a table, a batch or a stream, in their order. There is one batch of them in memory, as far as this side
 /// goes.

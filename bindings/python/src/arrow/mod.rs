@@ -5,11 +5,13 @@
 
 mod aligned;
 mod batch;
+mod columns;
 mod export;
 mod ffi;
 mod import;
 mod read;
 mod write;
 
-pub(crate) use export::{ArrowBatch, ArrowBuilder, Buffers, columns};
+pub(crate) use columns::{Buffers, columns};
+pub(crate) use export::{ArrowBatch, ArrowBuilder};
 pub(crate) use import::{ArrowRow, ArrowRows};

@@ -11,6 +11,7 @@ mod uuids;
 use std::cell::RefCell;
 use std::sync::Arc;
 
+use onetrip_client::Oid;
 use onetrip_client::types::{Kind, Type};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -20,10 +21,12 @@ use crate::adapters::{Functions, registered, registered_binary};
 use crate::binary;
 use crate::bytea::bytes_of;
 use crate::errors::misuse;
-use crate::loaded::FIRST_OWN_OID;
 
 pub(crate) use arrays::load as load_array;
 pub(crate) use times::{Session, needs_session};
+
+/// Ids from here on are given to what is made in a database; `FirstGenbkiObjectId` in PostgreSQL's `transam.h`.
+pub(crate) const FIRST_OWN_OID: Oid = 10_000;
 
 /// How the values of a column become Python's.
 #[derive(Debug)]
