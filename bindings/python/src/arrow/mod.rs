@@ -1,6 +1,6 @@
 //! Arrow: results as its batches, and its batches as rows of parameters and of COPY.
 //!
-//! Other packages give and take them by the C data interface; neither side needs to know the other. Text is in `batch`
+//! Other packages export and import them by the C data interface; neither side needs to know the other. Text is in `batch`
 //! and `write`, structs of C in `ffi`.
 
 mod aligned;
