@@ -221,8 +221,8 @@ impl Wire {
         match &mut state.phase {
             Phase::Opening(opening) => opening.sent(count),
             Phase::Open(core) => {
+                core.leaves(Instant::now);
                 core.sent(count);
-                core.left(Instant::now);
             }
             Phase::Gone => {}
         }

@@ -70,15 +70,13 @@ impl Socket {
     /// Sends what fits. Says whether that was all.
     pub(super) fn send(&self, core: &mut Connection) -> io::Result<bool> {
         while core.has_output() {
+            core.leaves(Instant::now);
             let sent = match self {
                 Self::Tcp(stream) => stream.try_write(core.output()),
                 Self::Unix(stream) => stream.try_write(core.output()),
             };
             match sent {
-                Ok(count) => {
-                    core.sent(count);
-                    core.left(Instant::now);
-                }
+                Ok(count) => core.sent(count),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
                 Err(error) => return Err(error),
             }

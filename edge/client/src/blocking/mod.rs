@@ -217,11 +217,9 @@ impl Client {
     /// Sends what fits now, without waiting. Says whether that was all.
     fn try_send(&mut self) -> io::Result<bool> {
         while self.core.has_output() {
+            self.core.leaves(Instant::now);
             match self.socket.send(self.core.output())? {
-                Some(count) => {
-                    self.core.sent(count);
-                    self.core.left(Instant::now);
-                }
+                Some(count) => self.core.sent(count),
                 None => return Ok(false),
             }
         }

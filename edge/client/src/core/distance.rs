@@ -23,7 +23,7 @@ pub(super) struct Distance {
 }
 
 /// ```text
-///   Quiet --asked--> Asked --left--> Left --heard--> Quiet
+///   Quiet --asked--> Asked --leaves--> Left --heard--> Quiet
 /// ```
 #[derive(Debug, Default)]
 enum Phase {
@@ -32,7 +32,7 @@ enum Phase {
     Quiet,
     /// A trip was begun, and nothing of it has left.
     Asked,
-    /// It left at this moment, and nothing was answered.
+    /// It was about to leave at this moment, and nothing was answered.
     Left(Instant),
 }
 
@@ -49,7 +49,7 @@ impl Distance {
         matches!(self.phase, Phase::Left(_))
     }
 
-    fn left(&mut self, now: impl FnOnce() -> Instant) {
+    fn leaves(&mut self, now: impl FnOnce() -> Instant) {
         if let Phase::Asked = self.phase {
             self.phase = Phase::Left(now());
         }
@@ -71,10 +71,11 @@ impl Distance {
 }
 
 impl Connection {
-    /// To be told after [`sent`](Self::sent), so that the connection knows how far its server is. The clock is read at
-    /// most once in a trip.
-    pub fn left(&mut self, now: impl FnOnce() -> Instant) {
-        self.distance.left(now);
+    /// To be told before what waits is sent, so that the connection knows how far its server is: a program that is held up
+    /// between sending and reading its clock would take the server to be nearer than it is. The clock is read at most once
+    /// in a trip.
+    pub fn leaves(&mut self, now: impl FnOnce() -> Instant) {
+        self.distance.leaves(now);
     }
 
     /// To be told after [`received`](Self::received). The clock is read at most once in a trip.
@@ -100,19 +101,19 @@ mod tests {
         let start = Instant::now();
         let at = |ms: u64| move || start + Duration::from_millis(ms);
         let mut distance = Distance::default();
-        distance.left(at(0));
+        distance.leaves(at(0));
         distance.heard(at(1));
         for (begin, took) in [(100, 20), (200, 13), (300, 40), (400, 16), (500, 16), (600, 16), (700, 16)] {
             distance.asked();
-            distance.left(at(begin));
-            distance.left(at(begin + 5));
+            distance.leaves(at(begin));
+            distance.leaves(at(begin + 5));
             distance.heard(at(begin + took));
             distance.heard(at(begin + 90));
             assert_eq!(distance.round_trip(), None, "so few say nothing");
         }
         distance.asked();
         distance.heard(at(800));
-        distance.left(at(801));
+        distance.leaves(at(801));
         distance.heard(at(816));
         assert_eq!(distance.round_trip(), Some(Duration::from_millis(13)));
     }
@@ -128,7 +129,7 @@ mod tests {
         };
         for _ in 0..16 + 160 {
             distance.asked();
-            distance.left(&mut look);
+            distance.leaves(&mut look);
             distance.heard(&mut look);
         }
         assert_eq!(looks, 2 * (16 + 10));

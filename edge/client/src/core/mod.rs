@@ -5,7 +5,7 @@
 //!                           |  submit, push, sync, flush          requests: encoded into the output, booked in the queue
 //!                           |  output, sent                       bytes for the socket
 //!                           |  input_space, received, lost        bytes from the socket
-//!                           |  left, heard                        when these went and came, for shells with a clock
+//!                           |  leaves, heard                      when these go and came, for shells with a clock
 //!                           '  next_event, row, outcome           what the server said
 //! ```
 //!
