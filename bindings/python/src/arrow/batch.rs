@@ -13,6 +13,7 @@ use super::aligned::Aligned;
 use crate::binary::{self, DAY, SECOND};
 use crate::bytea::bytes_of;
 use crate::errors::misuse;
+use crate::loading::uuid_number;
 
 /// Digits that Arrow's `decimal128` has.
 const DECIMAL_DIGITS: u32 = 38;
@@ -270,7 +271,10 @@ impl Column {
                 let micros = micros(text()?).ok_or_else(|| wrong(value))?;
                 data.extend_from_slice(&micros.to_ne_bytes());
             }
-            Kind::Uuid => data.extend_from_slice(&uuid(value).ok_or_else(|| wrong(value))?),
+            Kind::Uuid => {
+                let number = uuid_number(value).ok_or_else(|| wrong(value))?;
+                data.extend_from_slice(&number.to_be_bytes());
+            }
             Kind::Decimal { precision, scale } => {
                 let unscaled = decimal(value, precision, scale).ok_or_else(|| wrong(value))?;
                 data.extend_from_slice(&unscaled.to_ne_bytes());
@@ -453,16 +457,6 @@ fn decimal(value: &[u8], precision: u32, scale: u32) -> Option<i128> {
         return None;
     }
     Some(if is_negative { -unscaled } else { unscaled })
-}
-
-fn uuid(value: &[u8]) -> Option<[u8; 16]> {
-    let mut bytes = [0; 16];
-    let mut digits = value.iter().filter(|sign| **sign != b'-');
-    for byte in &mut bytes {
-        let mut digit = || char::from(*digits.next()?).to_digit(16);
-        *byte = (digit()? << 4 | digit()?) as u8;
-    }
-    digits.next().is_none().then_some(bytes)
 }
 
 fn wrong(value: &[u8]) -> PyErr {

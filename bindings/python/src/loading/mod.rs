@@ -24,6 +24,7 @@ use crate::errors::misuse;
 
 pub(crate) use arrays::load as load_array;
 pub(crate) use times::{Session, needs_session};
+pub(crate) use uuids::number as uuid_number;
 
 /// Ids from here on are given to what is made in a database; `FirstGenbkiObjectId` in PostgreSQL's `transam.h`.
 pub(crate) const FIRST_OWN_OID: Oid = 10_000;

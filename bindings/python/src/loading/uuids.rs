@@ -66,7 +66,8 @@ pub(super) fn of_text<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py,
     }
 }
 
-fn number(bytes: &[u8]) -> Option<u128> {
+/// The number of a UUID as the server writes it.
+pub(crate) fn number(bytes: &[u8]) -> Option<u128> {
     let mut number = 0_u128;
     let mut digits = 0;
     for sign in bytes {
