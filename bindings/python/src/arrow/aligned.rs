@@ -30,7 +30,7 @@ impl Aligned {
 
     /// Where they begin; never null.
     pub(super) fn pointer(&self) -> *const u8 {
-        self.lines.first().unwrap_or(&EMPTY).0.as_ptr()
+        if self.lines.is_empty() { EMPTY.0.as_ptr() } else { self.lines.as_ptr().cast() }
     }
 
     pub(super) fn extend_from_slice(&mut self, bytes: &[u8]) {
