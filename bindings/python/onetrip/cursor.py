@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from onetrip.connection import Connection
     from onetrip.pipeline import Operation
 
-__all__ = ["By", "ClientCursor", "Cursor", "Params", "RawCursor", "Row", "Statement"]
+__all__ = ["ClientCursor", "Cursor", "RawCursor", "By", "Params", "Row", "Statement"]
 
 
 class Cursor(BaseCursor[Row]):
@@ -82,12 +82,8 @@ class Cursor(BaseCursor[Row]):
         than a megabyte of it waits. Leaving the loop early interrupts the statement. `size` has to be 1 or more: rows
         come as many at once as there are, whatever it is."""
         check_size(size)
-        self._check()
-        self._take([])
+        self._begin(query, params, binary)
         connection = self.connection
-        how = self._how if binary is None else wanted(self._how, None, binary)
-        text, params = self._asked(query, params, how)
-        connection._begin_rows(text, params, how)
         is_over = False
         try:
             while not is_over:
@@ -105,6 +101,14 @@ class Cursor(BaseCursor[Row]):
                         raise OperationalError("the connection is closed")
         finally:
             connection._end_rows(is_over)
+
+    def _begin(self, query: Statement, params: Params, binary: bool | None) -> None:
+        """Runs a statement whose rows are taken as they arrive."""
+        self._check()
+        self._take([])
+        how = self._how if binary is None else wanted(self._how, None, binary)
+        text, params = self._asked(query, params, how)
+        self.connection._begin_rows(text, params, how)
 
     def executemany(
         self,
@@ -226,12 +230,8 @@ class Cursor(BaseCursor[Row]):
     def _arrow_batches(
         self, batching: arrow.Batching, query: Statement, params: Params, binary: bool | None
     ) -> Iterator[ArrowBatch | None]:
-        self._check()
-        self._take([])
+        self._begin(query, params, binary)
         connection = self.connection
-        how = self._how if binary is None else wanted(self._how, None, binary)
-        text, params = self._asked(query, params, how)
-        connection._begin_rows(text, params, how)
         builder, is_over = None, False
         try:
             while not is_over:

@@ -83,12 +83,8 @@ class AsyncCursor(BaseCursor[Row]):
         # Awaiting only: The connection is the loop's alone: other tasks wait for its end. A loop that is left early is
         # Awaiting only: ended by `aclose()`, or by `contextlib.aclosing`.
         check_size(size)
-        self._check()
-        self._take([])
+        await self._begin(query, params, binary)
         connection = self.connection
-        how = self._how if binary is None else wanted(self._how, None, binary)
-        text, params = self._asked(query, params, how)
-        await connection._begin_rows(text, params, how)
         is_over = False
         try:
             while not is_over:
@@ -106,6 +102,14 @@ class AsyncCursor(BaseCursor[Row]):
                         raise OperationalError("the connection is closed")
         finally:
             await connection._end_rows(is_over)
+
+    async def _begin(self, query: Statement, params: Params, binary: bool | None) -> None:
+        """Runs a statement whose rows are taken as they arrive."""
+        self._check()
+        self._take([])
+        how = self._how if binary is None else wanted(self._how, None, binary)
+        text, params = self._asked(query, params, how)
+        await self.connection._begin_rows(text, params, how)
 
     async def executemany(
         self,
@@ -227,12 +231,8 @@ class AsyncCursor(BaseCursor[Row]):
     async def _arrow_batches(
         self, batching: arrow.Batching, query: Statement, params: Params, binary: bool | None
     ) -> AsyncIterator[ArrowBatch | None]:
-        self._check()
-        self._take([])
+        await self._begin(query, params, binary)
         connection = self.connection
-        how = self._how if binary is None else wanted(self._how, None, binary)
-        text, params = self._asked(query, params, how)
-        await connection._begin_rows(text, params, how)
         builder, is_over = None, False
         try:
             while not is_over:
