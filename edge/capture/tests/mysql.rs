@@ -3,8 +3,8 @@
 mod common;
 
 use common::mysql::{
-    CHILD, PLAIN, begin_tls, children, encoded, end, greeted, logged_in, ok, packets, query, result,
-    ten_queries, told,
+    CHILD, PLAIN, begin_tls, children, encoded, end, greeted, id_column, logged_in, ok, packets, query,
+    result, ten_queries, told,
 };
 use common::{Talk, runs};
 use onetrip_wire::mysql::{Capabilities, Compression, command, pack, put_lenenc_bytes};
@@ -191,16 +191,12 @@ fn several_results_of_one_text_are_one_trip() {
     let mut talk = logged_in(PLAIN | Capabilities::MULTI_STATEMENTS | Capabilities::MULTI_RESULTS, 3306);
     talk.client(&query("SELECT 1; UPDATE t SET a = 2; SELECT 3"));
     // As the status of all but the last says, more follows.
-    let column = |out: &mut Vec<Vec<u8>>| {
-        let column = b"\x03def\0\0\0\x02id\0\x0c\x2d\0\0\0\0\0\x03\0\0\0\0\0";
-        out.extend([vec![1], column.to_vec(), b"\xfe\0\0\x02\0".to_vec(), b"\x011".to_vec()]);
-    };
-    let mut payloads = Vec::new();
-    column(&mut payloads);
+    let rows = || [vec![1], id_column(), end(PLAIN), b"\x011".to_vec()];
+    let mut payloads = rows().to_vec();
     payloads.push(b"\xfe\0\0\x0a\0".to_vec());
     payloads.push(b"\0\x03\0\x0a\0\0\0".to_vec());
-    column(&mut payloads);
-    payloads.push(b"\xfe\0\0\x02\0".to_vec());
+    payloads.extend(rows());
+    payloads.push(end(PLAIN));
     let reply = packets(1, &payloads);
     // Where a segment ends says nothing.
     for piece in reply.chunks(7) {

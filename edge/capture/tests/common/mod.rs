@@ -125,9 +125,7 @@ impl Talk {
 
     /// The client says how much it takes.
     pub fn client_takes(&mut self, window: u16) {
-        let (client, server) = ((CLIENT.0, self.port), (SERVER.0, self.server_port));
-        let ip = packet(client, server, self.client_next, self.server_next, ACK, window, &[]);
-        self.frames.push(Frame { at_ns: self.now_ns, ip, snaplen: usize::MAX });
+        self.segment_with(true, ACK, window, &[]);
     }
 
     /// Takes back what ended it, as if it went on.
@@ -153,13 +151,18 @@ impl Talk {
     }
 
     pub fn segment(&mut self, from_client: bool, flags: u8, data: &[u8]) {
+        self.segment_with(from_client, flags, 65_535, data);
+    }
+
+    /// A segment whose sender takes so much.
+    fn segment_with(&mut self, from_client: bool, flags: u8, window: u16, data: &[u8]) {
         let (client, server) = ((CLIENT.0, self.port), (SERVER.0, self.server_port));
         let (source, destination, sequence, acknowledged) = match from_client {
             true => (client, server, self.client_next, self.server_next),
             false => (server, client, self.server_next, self.client_next),
         };
         let acknowledged = if flags & ACK == 0 { 0 } else { acknowledged };
-        let ip = packet(source, destination, sequence, acknowledged, flags, 65_535, data);
+        let ip = packet(source, destination, sequence, acknowledged, flags, window, data);
         self.frames.push(Frame { at_ns: self.now_ns, ip, snaplen: usize::MAX });
     }
 

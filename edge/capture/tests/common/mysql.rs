@@ -89,11 +89,16 @@ pub fn end(capabilities: Capabilities) -> Vec<u8> {
     encoded(|out| EofPacket { warnings: 0, status: Status::AUTOCOMMIT }.encode(out))
 }
 
-/// A result of one column `id` of numbers.
-pub fn result(ids: impl Iterator<Item = u32>, capabilities: Capabilities) -> Vec<u8> {
+/// The definition of a column `id` of numbers.
+pub fn id_column() -> Vec<u8> {
     let mut column = b"\x03def\0\0\0\x02id\0\x0c\x2d\0\0\0\0\0".to_vec();
     column.extend_from_slice(&[LONG, 0, 0, 0, 0, 0]);
-    let mut payloads = vec![vec![1], column];
+    column
+}
+
+/// A result of such a column.
+pub fn result(ids: impl Iterator<Item = u32>, capabilities: Capabilities) -> Vec<u8> {
+    let mut payloads = vec![vec![1], id_column()];
     if !capabilities.has(Capabilities::DEPRECATE_EOF) {
         payloads.push(end(capabilities));
     }
