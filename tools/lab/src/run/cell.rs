@@ -17,9 +17,12 @@ use crate::cell::{Allocated, Cell};
 use crate::cpu::ServerCpu;
 use crate::database::{Database, Session};
 use crate::plan::{Act, Kind, Plan};
+use crate::workload::Extent;
 
 /// How long replies are held while trips of several simple queries are counted.
 const SETTLE: Duration = Duration::from_millis(5);
+/// What a gateway may ask of the server in a short run: what is removed there must not depend on how busy the machine is.
+const QUESTION_BURST: Duration = Duration::from_secs(60);
 
 /// Cells on a database that speaks PostgreSQL's protocol.
 pub(super) struct Bench<'a> {
@@ -133,7 +136,12 @@ impl Bench<'_> {
             let link = (!prepared.place.rtt.is_zero()).then(|| LinkSpec::with_rtt(prepared.place.rtt));
             let conninfo = self.database.conninfo.clone();
             let remedies = remedies.clone();
-            let gateway = Gateway::start(GatewayConfig { link, remedies, ..GatewayConfig::new(conninfo) })?;
+            let question_burst = match self.frame.options.extent {
+                Extent::Short => QUESTION_BURST,
+                Extent::Normal | Extent::Full => GatewayConfig::QUESTION_BURST,
+            };
+            let config = GatewayConfig { link, remedies, question_burst, ..GatewayConfig::new(conninfo) };
+            let gateway = Gateway::start(config)?;
             let (mut players, gauge) = self.players(prepared, address_of(&gateway)?)?;
             let server = self.database.cpu();
             let used = server.used();
