@@ -74,7 +74,7 @@ fn main() -> ExitCode {
 
 fn run(task: Task) -> Result<()> {
     match task {
-        Task::Check => runner::run("check", steps::check()?),
+        Task::Check => runner::run("check", steps::check(false)?),
         Task::Test(selection) => selection.run("test", steps::test(selection.has("build"))?),
         Task::Nightly(selection) => selection.run("nightly", steps::nightly()?),
         Task::Prove { options } => documents::prove(&options),

@@ -26,6 +26,8 @@ const CONTRACTS: &[&str] = &[
     "safety_doc",
     "trace",
 ];
+/// One of them, which runs the command.
+pub(crate) const OF_COMMAND: &str = "explain";
 /// The report's page, and what a browser makes of it.
 const PAGES: &[&str] = &["browser", "html"];
 

