@@ -10,7 +10,7 @@
 //! named by `test` are tests.
 
 use std::ffi::OsString;
-use std::fs::Permissions;
+use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -74,9 +74,11 @@ impl Control {
         self.directory.path()
     }
 
-    /// Leaves the directory where it is, for a process that goes on.
-    pub(crate) fn keep(self) {
-        let _ = self.directory.keep();
+    /// Deletes the directory, unless a process goes on that was told of it: it may start others that look for what is there.
+    pub(crate) fn close(self) {
+        if is_told_of(self.directory.path()) {
+            let _ = self.directory.keep();
+        }
     }
 
     /// Whether a runner has named a test.
@@ -94,6 +96,15 @@ impl Control {
     }
 }
 
+/// Whether a process of this user has variables that name the directory, or may have: where the kernel shows none, any may.
+fn is_told_of(directory: &Path) -> bool {
+    let Ok(processes) = fs::read_dir("/proc") else { return true };
+    let name = directory.as_os_str().as_encoded_bytes();
+    let mut all_variables =
+        processes.flatten().filter_map(|process| fs::read(process.path().join("environ")).ok());
+    all_variables.any(|variables| variables.windows(name.len()).any(|part| part == name))
+}
+
 /// Serves each client by itself, as many at a time as there are places, forever. One that goes in the middle of a line is its own
 /// affair.
 pub(crate) async fn serve_each<S>(
@@ -104,9 +115,10 @@ pub(crate) async fn serve_each<S>(
     S: Future<Output = io::Result<()>> + Send + 'static,
 {
     loop {
-        let Ok(place) = Arc::clone(places).acquire_owned().await else { return };
         match listener.accept().await {
             Ok((stream, _)) => {
+                // Behind the client, not before it: who waits until all places are free would wait forever.
+                let Ok(place) = Arc::clone(places).acquire_owned().await else { return };
                 let served = serve(stream);
                 tokio::spawn(async move {
                     let _ = served.await;

@@ -352,16 +352,15 @@ fn supervise(
             Some(interceptor) => Places::Led(interceptor.stop()),
             None => Places::Seen(sights.at_the_end(gateway)),
         };
-        let is_told = match &call_sites {
-            Some(call_sites) => tokio::select! {
-                is_told = call_sites.drain() => is_told,
-                () = &mut hearing => false,
-            },
-            None => true,
-        };
+        if let Some(call_sites) = &call_sites {
+            tokio::select! {
+                () = call_sites.drain() => {}
+                () = &mut hearing => {}
+            }
+        }
         let has_tests = control.as_ref().is_ok_and(Control::has_tests);
-        if let (Ok(control), false) = (control, is_told) {
-            control.keep();
+        if let Ok(control) = control {
+            control.close();
         }
         Ok(Ended { exit: exit?, has_tests, places })
     })

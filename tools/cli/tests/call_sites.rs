@@ -336,6 +336,18 @@ fn a_program_whose_lines_nobody_asks_for_runs_as_without() {
 }
 
 #[test]
+fn a_run_that_has_ended_leaves_no_file() {
+    for program in ["psycopg_program.py", "pg_program.js", "JdbcProgram.java"] {
+        let directory = tempfile::tempdir().unwrap();
+        let here = directory.path().to_str().unwrap();
+        let done = run(&["--call-sites", "on"], &[program], &[("TMPDIR", here)]);
+        assert!(done.status.success(), "{program}: {}", String::from_utf8_lossy(&done.stderr));
+        let left: Vec<_> = std::fs::read_dir(here).unwrap().map(|entry| entry.unwrap().path()).collect();
+        assert!(left.is_empty(), "{program}: {left:?}");
+    }
+}
+
+#[test]
 fn a_process_that_outlives_the_run_can_start_others() {
     const PATIENCE: Duration = Duration::from_secs(30);
     let directory = tempfile::tempdir().unwrap();
