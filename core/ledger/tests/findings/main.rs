@@ -111,8 +111,8 @@ fn a_run_with_all_its_gaps_longer_by_one_factor_has_the_same_findings() {
     let unseen: fn(u64) -> Traffic = |_| Traffic::of_unseen_login();
     for (login, think, is_fast) in [
         (seen, MILLISECOND / 10, true),
-        (seen, 2 * MILLISECOND, true),
-        (seen, 3 * MILLISECOND, false),
+        (seen, 3 * MILLISECOND, true),
+        (seen, 5 * MILLISECOND, false),
         (seen, 50 * MILLISECOND, false),
         (unseen, MILLISECOND / 10, true),
         (unseen, 50 * MILLISECOND, true),
