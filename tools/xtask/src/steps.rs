@@ -153,7 +153,10 @@ pub(crate) fn check(has_command: bool) -> Result<Vec<Step>> {
     if !has_command {
         // The linter of prose asks it for its texts. With a test that runs it, cargo builds it as the unit tests need its
         // libraries; `cargo build` would choose other features for them, and compile them once more.
-        acts.push(cargo(&format!("test --locked --workspace --lib --bins --test {} --no-run", suites::OF_COMMAND)));
+        acts.push(cargo(&format!(
+            "test --locked --workspace --lib --bins --test {} --no-run",
+            suites::OF_COMMAND
+        )));
     }
     acts.extend(tools::checks()?);
     acts.push(cargo("test --locked --workspace --no-fail-fast --lib --bins"));
