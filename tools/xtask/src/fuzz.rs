@@ -18,7 +18,7 @@ use crate::steps::Spec;
 use crate::{charge, root, target_directory};
 
 /// Inputs per target in CI: counted, so that a busy machine runs as many.
-const SMOKE_RUNS: u64 = 20_000;
+const SMOKE_RUNS: u64 = 10_000;
 /// In CI the same inputs each time: a failure there is of the change that is checked.
 const SMOKE_SEED: u32 = 1;
 const MEMORY_MB_MAX: u32 = 4096;
