@@ -7,9 +7,9 @@
 //! connection. No gate is a number of milliseconds: a run that is replayed with all its gaps longer by one factor has the
 //! same findings.
 //!
-//! What is longer than the proof is longer than a loop's body takes: what follows may be of another request. Measured on a slow
-//! machine, between two packets: the proof takes 5.5 to 10 ms with libpq and 1.4 to 5 ms in Go, and a loop 0.6 to 0.9 ms for a
-//! row. A pause that a program makes on purpose takes no longer there than elsewhere, so the factors are small.
+//! What is longer than the proof is longer than a loop's body takes: what follows may be of another request. On a slow machine
+//! the proof took 5.5 to 10 ms with libpq, and 1.4 to 5 ms in Go. A loop took 0.6 to 0.9 ms for a row. A pause that a program
+//! makes on purpose takes no longer there than elsewhere, so the factors are small.
 
 /// A program that waits for something takes so many times as long as the proof.
 const WAITING: u64 = 2;
