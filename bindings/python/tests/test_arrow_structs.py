@@ -121,6 +121,8 @@ BAD: dict[str, tuple[str, Callable[[], Any]]] = {
     "a time of no day": ("out of range", lambda: column(b"ttu", [None, longs(-1)])),
     "a timestamp that overflows": ("out of range", lambda: column(b"tss:", [None, longs(MOST)])),
     "the timestamp of infinity": ("out of range", lambda: column(b"tsu:", [None, longs(-MOST - 1)])),
+    "a decimal of two billion zeros": ("cannot be written", lambda: column(b"d:38,-2000000000", [None, b"\1" * 16])),
+    "a decimal of two billion digits": ("cannot be written", lambda: column(b"d:38,2000000000", [None, b"\1" * 16])),
     "a day of no date": ("out of the range", lambda: column(b"tdD", [None, ints(-(2**31))])),
 }
 

@@ -6,6 +6,10 @@ use crate::binary::DAY;
 /// The extension type whose values are UUIDs.
 const UUID: &str = "arrow.uuid";
 
+/// Digits after the point, or zeros before it, that a `numeric` may have, by PostgreSQL's documentation (8.1.2): a schema from
+/// elsewhere may name any number, and each value is written with so many.
+const SCALES: std::ops::RangeInclusive<i32> = -131_072..=16_383;
+
 /// What of a value's time its number counts.
 #[derive(Debug, Clone, Copy)]
 enum Unit {
@@ -235,7 +239,7 @@ impl Kind {
                 let mut numbers = rest.split(',').map(str::parse::<i32>);
                 let (_, scale) = (numbers.next(), numbers.next());
                 match (scale, numbers.next().unwrap_or(Ok(128))) {
-                    (Some(Ok(scale)), Ok(bits @ (32 | 64 | 128 | 256))) => {
+                    (Some(Ok(scale)), Ok(bits @ (32 | 64 | 128 | 256))) if SCALES.contains(&scale) => {
                         Some(Self::Decimal(bits as usize / 8, scale))
                     }
                     _ => None,
