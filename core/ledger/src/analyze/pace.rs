@@ -7,11 +7,12 @@
 //! connection. No gate is a number of milliseconds: a run that is replayed with all its gaps longer by one factor has the
 //! same findings.
 //!
-//! What is longer than the proof is longer than a loop's body takes: what follows may be of another request. On a slow machine
-//! the proof took 5.5 to 10 ms with libpq, and 1.4 to 5 ms in Go. A loop took 0.6 to 0.9 ms for a row. A pause that a program
-//! makes on purpose takes no longer there than elsewhere, so the factors are small.
+//! On a slow machine the proof took 5.5 to 10 ms with libpq, and 1.4 to 5 ms in Go. A loop took 0.6 to 0.9 ms for a row. A
+//! pause that a program makes on purpose takes no longer there than elsewhere, so the factors are small.
 
-/// A program that waits for something takes so many times as long as the proof.
+/// So many times as long as the proof took is longer than a loop's body takes: what follows may be of another request.
+const SLOW: u64 = 1;
+/// So many times is a program that waits for something.
 const WAITING: u64 = 2;
 /// After so many times, nothing goes on that was begun before.
 const PAUSE: u64 = 250;
@@ -100,20 +101,13 @@ impl Pace {
 
     /// What is long by all that is known so far.
     pub(super) fn gauge(&self) -> Gauge {
-        match (self.proof_ns, self.usual_ns) {
-            // Where gaps are too short to be measured, or not known yet, none is long.
-            (0, 0) => Gauge { slow_ns: u64::MAX, waiting_ns: u64::MAX, pause_ns: u64::MAX },
-            (0, usual_ns) => Gauge {
-                slow_ns: usual_ns.saturating_mul(SLOW_USUAL),
-                waiting_ns: usual_ns.saturating_mul(WAITING_USUAL),
-                pause_ns: usual_ns.saturating_mul(PAUSE_USUAL),
-            },
-            (proof_ns, _) => Gauge {
-                slow_ns: proof_ns,
-                waiting_ns: proof_ns.saturating_mul(WAITING),
-                pause_ns: proof_ns.saturating_mul(PAUSE),
-            },
-        }
+        let (unit, [slow, waiting, pause]) = match self.proof_ns {
+            0 => (self.usual_ns, [SLOW_USUAL, WAITING_USUAL, PAUSE_USUAL]),
+            proof_ns => (proof_ns, [SLOW, WAITING, PAUSE]),
+        };
+        // Where gaps are too short to be measured, or not known yet, none is long.
+        let times = |factor: u64| if unit == 0 { u64::MAX } else { unit.saturating_mul(factor) };
+        Gauge { slow_ns: times(slow), waiting_ns: times(waiting), pause_ns: times(pause) }
     }
 }
 
