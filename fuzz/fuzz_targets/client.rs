@@ -9,7 +9,8 @@ use onetrip_target::{Conninfo, Environment};
 use onetrip_wire::pg::{Authentication, TransactionStatus, encode_ready_for_query};
 
 fn open(statements: usize) -> Option<Connection> {
-    let conninfo = Conninfo::parse("postgres://ann:x@db/shop?sslmode=disable", &Environment::default()).ok()?;
+    let conninfo =
+        Conninfo::parse("postgres://ann:x@db/shop?sslmode=disable", &Environment::default()).ok()?;
     let mut config = Config::of(conninfo).ok()?;
     config.limits.statements = statements;
     let host = config.conninfo.hosts[0].clone();
@@ -25,7 +26,8 @@ fn open(statements: usize) -> Option<Connection> {
 fn ask(core: &mut Connection, what: u8) {
     let own = [None, Some(OnError::Abort), Some(OnError::Continue)][usize::from(what >> 3) % 3];
     // A call that does not fit where the connection stands is refused, which is right too.
-    let text = ["SELECT 1", "INSERT INTO t VALUES ($1)", "BEGIN", "COMMIT", "ROLLBACK"][usize::from(what) % 5];
+    let text =
+        ["SELECT 1", "INSERT INTO t VALUES ($1)", "BEGIN", "COMMIT", "ROLLBACK"][usize::from(what) % 5];
     match what % 8 {
         0 => drop(core.begin_block(own.unwrap_or_default())),
         1 => drop(core.end_block()),

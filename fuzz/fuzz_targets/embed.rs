@@ -10,6 +10,7 @@ use onetrip_wire::pg::{
     frame,
 };
 
+#[rustfmt::skip]
 const WORDS: [&str; 256] = [
     "select", "insert", "into", "values", "update", "set", "delete", "from", "where", "returning", "on",
     "conflict", "do", "nothing", "excluded.", "with", "recursive", "as", "union", "all", "intersect", "except",

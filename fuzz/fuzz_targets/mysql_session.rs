@@ -23,7 +23,13 @@ fuzz_target!(|data: &[u8]| {
     let Some((&mode, mut data)) = data.split_first() else { return };
     let (starts_serving, keep_values, is_framed) = (mode & 1 != 0, mode & 2 != 0, mode & 4 != 0);
     let hasher = ValueHasher::new();
-    let config = MysqlConfig { hasher, keep_values, hides_tls: false, common: Default::default(), texts: Default::default() };
+    let config = MysqlConfig {
+        hasher,
+        keep_values,
+        hides_tls: false,
+        common: Default::default(),
+        texts: Default::default(),
+    };
     let mut session = MysqlSession::new(config);
     session.connected(Moment(0));
     if starts_serving {
@@ -58,7 +64,8 @@ fuzz_target!(|data: &[u8]| {
     session.rest();
     session.close(Moment(now));
     let block = session.stream().take_block();
-    decode_block::<TraceError>(&mut Records::default(), 1, &block, |_| Ok(())).expect("own records read back");
+    decode_block::<TraceError>(&mut Records::default(), 1, &block, |_| Ok(()))
+        .expect("own records read back");
     let mut analyzer = Analyzer::new();
     analyzer.block(1, &block).expect("own records read back");
     analyzer.finish(&Mutes::default());

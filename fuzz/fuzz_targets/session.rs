@@ -5,7 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use onetrip_ledger::trace::{Records, decode_block};
 use onetrip_ledger::{Analyzer, Moment, Mutes, TraceError, ValueHasher};
-use onetrip_session::{Remedies, Session, SessionConfig, Opening, Verdict};
+use onetrip_session::{Opening, Remedies, Session, SessionConfig, Verdict};
 use onetrip_wire::pg::{
     Authentication, PROTOCOL_3_0, TransactionStatus, encode_ready_for_query, encode_startup,
 };
@@ -59,7 +59,20 @@ fuzz_target!(|data: &[u8]| {
     let hasher = ValueHasher::new();
     let is_remedied = mode & 4 != 0;
     let remedies = if is_remedied { Remedies::exact() } else { Remedies::default() };
-    let config = SessionConfig { hasher, cancel_key: *b"keys", keep_values: mode & 2 != 0, remedies, common: Default::default(), verify: None, overflow: Default::default(), question_burst: std::time::Duration::from_secs(60), lobs: Default::default(), isolation: None, texts: Default::default(), private: *b"not told" };
+    let config = SessionConfig {
+        hasher,
+        cancel_key: *b"keys",
+        keep_values: mode & 2 != 0,
+        remedies,
+        common: Default::default(),
+        verify: None,
+        overflow: Default::default(),
+        question_burst: std::time::Duration::from_secs(60),
+        lobs: Default::default(),
+        isolation: None,
+        texts: Default::default(),
+        private: *b"not told",
+    };
     let mut session = Session::new(config);
     let (mut up, mut down) = (Side::default(), Side::default());
     let starts_serving = mode & 1 != 0;

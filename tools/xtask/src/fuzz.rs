@@ -5,7 +5,6 @@
 use std::collections::HashSet;
 use std::fs;
 use std::num::NonZero;
-use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
@@ -24,15 +23,8 @@ const SMOKE_SEED: u32 = 1;
 const MEMORY_MB_MAX: u32 = 4096;
 /// One input that takes longer is a failure.
 const INPUT_SECONDS_MAX: u32 = 60;
-/// How branches and comparisons are counted; these are the options of cargo-fuzz.
-const INSTRUMENTED: &[&str] = &[
-    "-Cpasses=sancov-module",
-    "-Cllvm-args=-sanitizer-coverage-level=4",
-    "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
-    "-Cllvm-args=-sanitizer-coverage-pc-table",
-    "-Cllvm-args=-sanitizer-coverage-trace-compares",
-    "--cfg=fuzzing",
-];
+/// What runs rustc, so that it counts branches and comparisons in the crates of this repository, and in these alone.
+const COUNTS: &str = "scripts/instrumented";
 
 /// Which targets run, and for how long.
 #[derive(clap::Args)]
@@ -74,8 +66,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     if let Some(unknown) = options.targets.iter().find(|name| !known.contains(name)) {
         bail!("there is no fuzz target {unknown:?}. There are: {}", known.join(", "));
     }
-    let machine = host()?;
-    build(&machine)?;
+    build(&known)?;
     let chosen = known.iter().filter(|name| options.targets.is_empty() || options.targets.contains(name));
     if options.total.is_some() || options.status {
         let packages = Packages::read()?;
@@ -86,12 +77,12 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         let spent = Spent::read(root().join("fuzz/spent.json"))?;
         let total = options.total.map(Duration::from_secs);
         return go_on(spent, &builds, total, |target, slice| {
-            run_target(&machine, target, How::Seconds(slice.as_secs().max(1)))
+            run_target(target, How::Seconds(slice.as_secs().max(1)))
         });
     }
     let how = options.seconds.map_or(How::Inputs(options.runs), How::Seconds);
     let chosen: Vec<&str> = chosen.map(String::as_str).collect();
-    told(&failing(&chosen, processors(), |target| run_target(&machine, target, how))?)
+    told(&failing(&chosen, processors(), |target| run_target(target, how))?)
 }
 
 /// Those of `targets` that fail, in their order; as many run at once as there are `workers`.
@@ -168,21 +159,14 @@ fn targets() -> Result<Vec<String>> {
     Ok(names.collect())
 }
 
-/// The machine that rustc builds for by default.
-fn host() -> Result<String> {
-    let output = Command::new("rustc").arg("-vV").output().context("cannot run rustc")?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    let line = text.lines().find_map(|line| line.strip_prefix("host: "));
-    line.map(str::to_owned).context("rustc does not say which machine it is on")
-}
-
-/// With a machine named, so that programs which build others are not instrumented.
-fn build(machine: &str) -> Result<()> {
-    let command =
-        format!("build --quiet --locked --profile fuzz --target {machine} --manifest-path fuzz/Cargo.toml");
+/// In the workspace's target directory, so that crates of others are those of the tests. All crates of the workspace are
+/// named, for each of them may choose features of others.
+fn build(targets: &[String]) -> Result<()> {
+    let chosen: String = targets.iter().map(|target| format!(" --bin {target}")).collect();
+    let command = format!("build --quiet --locked --workspace --features onetrip-fuzz/targets{chosen}");
     let spec = Spec::cargo(&command)
-        .with("RUSTFLAGS", INSTRUMENTED.join(" "))
-        .with("CARGO_TARGET_DIR", target_directory().join("fuzz").display().to_string());
+        .with("RUSTC_WORKSPACE_WRAPPER", root().join(COUNTS).display().to_string())
+        .with("CARGO_INCREMENTAL", "0");
     if !spec.command().status()?.success() {
         bail!("fuzz targets do not build: {command}");
     }
@@ -198,16 +182,11 @@ enum How {
     Inputs(u64),
 }
 
-/// Where a target is built.
-fn program(machine: &str, target: &str) -> PathBuf {
-    target_directory().join("fuzz").join(machine).join("fuzz").join(target)
-}
-
 /// Whether no input failed.
-fn run_target(machine: &str, target: &str, how: How) -> Result<bool> {
+fn run_target(target: &str, how: How) -> Result<bool> {
     let artifacts = root().join("fuzz/artifacts").join(target);
     fs::create_dir_all(&artifacts)?;
-    let mut command = Command::new(program(machine, target));
+    let mut command = Command::new(target_directory().join("debug").join(target));
     command
         .current_dir(root().join("fuzz"))
         .arg("-len_control=0")

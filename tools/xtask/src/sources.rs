@@ -11,7 +11,7 @@ use serde::Deserialize;
 use crate::root;
 use crate::steps::Spec;
 
-/// The packages of the fuzz targets' workspace, and who uses whom.
+/// The packages of the workspace, and who uses whom.
 #[derive(Deserialize)]
 pub(crate) struct Packages {
     packages: Vec<Package>,
@@ -36,13 +36,31 @@ struct Resolve {
 #[derive(Deserialize)]
 struct Node {
     id: String,
-    dependencies: Vec<String>,
+    deps: Vec<Dependency>,
+}
+
+#[derive(Deserialize)]
+struct Dependency {
+    pkg: String,
+    dep_kinds: Vec<Kind>,
+}
+
+#[derive(Deserialize)]
+struct Kind {
+    /// `dev` is for tests alone.
+    kind: Option<String>,
+}
+
+impl Dependency {
+    fn is_for_tests_alone(&self) -> bool {
+        self.dep_kinds.iter().all(|kind| kind.kind.as_deref() == Some("dev"))
+    }
 }
 
 impl Packages {
     /// Asks cargo.
     pub(crate) fn read() -> Result<Self> {
-        let command = "metadata --locked --format-version 1 --manifest-path fuzz/Cargo.toml";
+        let command = "metadata --locked --format-version 1";
         let output = Spec::cargo(command).command().output().context("cannot run cargo metadata")?;
         if !output.status.success() {
             bail!("cargo {command} failed: {}", String::from_utf8_lossy(&output.stderr));
@@ -75,14 +93,15 @@ impl Packages {
         let is_named = |package: &&Package| {
             package.source.is_none() && words.contains(package.name.replace('-', "_").as_str())
         };
-        let uses: BTreeMap<&str, &[String]> =
-            self.resolve.nodes.iter().map(|node| (node.id.as_str(), &node.dependencies[..])).collect();
+        let uses: BTreeMap<&str, &[Dependency]> =
+            self.resolve.nodes.iter().map(|node| (node.id.as_str(), &node.deps[..])).collect();
         let mut todo: Vec<&str> =
             self.packages.iter().filter(is_named).map(|package| package.id.as_str()).collect();
         let mut used = BTreeSet::new();
         while let Some(id) = todo.pop() {
             if used.insert(id) {
-                todo.extend(uses.get(id).into_iter().copied().flatten().map(String::as_str));
+                let used_here = uses.get(id).into_iter().copied().flatten();
+                todo.extend(used_here.filter(|it| !it.is_for_tests_alone()).map(|it| it.pkg.as_str()));
             }
         }
         let mut found: Vec<&Package> =
@@ -129,10 +148,16 @@ mod tests {
     #[test]
     fn a_target_is_of_the_crates_that_it_names_and_of_what_they_use() {
         let folder = Path::new("/nowhere");
-        let node = |id: &str, dependencies: &[&str]| Node {
-            id: id.to_owned(),
-            dependencies: dependencies.iter().map(|name| (*name).to_owned()).collect(),
+        let dependency = |name: &str, kind: Option<&str>| Dependency {
+            pkg: name.to_owned(),
+            dep_kinds: vec![Kind { kind: kind.map(str::to_owned) }],
         };
+        let node = |id: &str, names: &[&str]| Node {
+            id: id.to_owned(),
+            deps: names.iter().map(|name| dependency(name, None)).collect(),
+        };
+        let mut wire = node("one-wire", &[]);
+        wire.deps.push(dependency("one-cli", Some("dev")));
         let packages = Packages {
             packages: [("one-wire", true), ("one-sql", true), ("memchr", false), ("one-cli", true)]
                 .map(|(name, is_ours)| package(name, is_ours, folder))
@@ -140,7 +165,7 @@ mod tests {
             resolve: Resolve {
                 nodes: vec![
                     node("one-sql", &["one-wire", "memchr"]),
-                    node("one-wire", &[]),
+                    wire,
                     node("memchr", &[]),
                     node("one-cli", &["one-sql"]),
                 ],

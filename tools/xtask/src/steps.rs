@@ -141,14 +141,11 @@ fn cargo(arguments: &str) -> Act {
 /// What needs no server: for each change, before it is committed. `has_command` says that onetrip was built from these sources
 /// just now.
 pub(crate) fn check(has_command: bool) -> Result<Vec<Step>> {
-    let deny = if tools::clippy_is_known()? { " -- -D warnings" } else { "" };
+    let deny = tools::options_of_clippy()?;
     let mut acts = vec![
         cargo("fmt --all --check"),
         cargo(&format!("clippy --locked --workspace --all-targets{deny}")),
-        cargo(&format!("clippy --locked -p onetrip --no-default-features{deny}")),
         Act::Inner("cargo xtask links", links::check),
-        // Another workspace, with a lock file of its own: a changed dependency of a crate changes it, too.
-        cargo("fetch --locked --quiet --manifest-path fuzz/Cargo.toml"),
     ];
     if !has_command {
         // The linter of prose asks it for its texts. With a test that runs it, cargo builds it as the unit tests need its
@@ -217,19 +214,22 @@ pub(crate) fn test(builds: bool) -> Result<Vec<Step>> {
             vec![run(suites.contracts())],
         ),
         step("fuzz", 4, "each fuzz target for a while", vec![Act::Inner("cargo xtask fuzz", fuzz::smoke)]),
-        step("packages", 8, "the source package, and the page in a browser", packages(&suites)),
+        step("packages", 8, "the source package, and the page in a browser", packages(&suites)?),
     ]);
     Ok(steps)
 }
 
-fn packages(suites: &suites::Suites) -> Vec<Act> {
+fn packages(suites: &suites::Suites) -> Result<Vec<Act>> {
+    let deny = tools::options_of_clippy()?;
     // Pictures of the page, to look at.
     let screenshots = crate::target_directory().join("screenshots").display().to_string();
-    vec![
+    Ok(vec![
+        // The command with as little as it can be built with.
+        cargo(&format!("clippy --locked -p onetrip --no-default-features{deny}")),
         run(suites.pages().with("ONETRIP_SCREENSHOTS", screenshots)),
         Act::Inner("pip install -r scripts/check-tools.txt", tools::fetch),
         run(Spec::new("scripts/test-sdist", [""; 0])),
-    ]
+    ])
 }
 
 /// What takes hours.

@@ -18,10 +18,12 @@ const REQUIREMENTS: &str = "scripts/check-tools.txt";
 /// compiler that a distribution has renewed must not stop a change.
 const CLIPPY_KNOWN: &str = "0.1.95";
 
-pub(crate) fn clippy_is_known() -> Result<bool> {
+/// What clippy is asked to do with warnings.
+pub(crate) fn options_of_clippy() -> Result<&'static str> {
     let output = Spec::cargo("clippy --version").command().output().context("cannot run cargo clippy")?;
     let version = String::from_utf8_lossy(&output.stdout);
-    Ok(version.split_whitespace().nth(1) == Some(CLIPPY_KNOWN))
+    let is_known = version.split_whitespace().nth(1) == Some(CLIPPY_KNOWN);
+    Ok(if is_known { " -- -D warnings" } else { "" })
 }
 
 /// What these tools check, after they are fetched if they are not there.
