@@ -12,7 +12,8 @@ use crate::errors::of_row;
 use crate::many::{failure, same_width};
 use crate::parameters::{Parameters, references};
 use crate::query::Query;
-use crate::session::{Asked, ENCODING, Session};
+use crate::asked::Asked;
+use crate::session::{ENCODING, Session};
 
 /// Executions whose parameters are written before the GIL is released and they are sent.
 const BATCH: usize = 512;

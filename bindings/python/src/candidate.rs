@@ -9,7 +9,7 @@ use onetrip_target::tls::connector;
 use pyo3::prelude::*;
 
 use crate::errors::exception;
-use crate::session::{config, target};
+use crate::conninfo::{config, target};
 
 /// How to connect with one of the servers that connection text names.
 #[pyclass(frozen, module = "onetrip._native")]

@@ -8,7 +8,8 @@ use onetrip_client::blocking::{Client, Pool, Pooled};
 use pyo3::prelude::*;
 
 use crate::errors::exception;
-use crate::session::{Session, config};
+use crate::conninfo::config;
+use crate::session::Session;
 
 /// Who owns a session's connection.
 pub(crate) enum Held {

@@ -6,6 +6,7 @@ mod adapters;
 mod answer;
 mod arrays;
 mod arrow;
+mod asked;
 mod binary;
 mod block;
 mod bytea;

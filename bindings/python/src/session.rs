@@ -8,27 +8,26 @@ use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use onetrip_client::blocking::{Canceller, Client, Ender};
-use onetrip_client::core::{Limits, OutputSource};
-use onetrip_client::{Bulk, Config, ConnectError, Error, Format, TransactionStatus};
-use onetrip_target::address::Address;
-use onetrip_target::{Conninfo, Environment, Host, Settings, SslMode, is_secret};
+use onetrip_client::core::{Limits, OutputSource, Settings};
+use onetrip_client::{Bulk, Error, TransactionStatus};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
 use crate::adapters::Functions;
 use crate::answer::Answer;
+use crate::asked::{Asked, How, What, asked, translated};
 use crate::block;
+use crate::conninfo::{config, target};
 use crate::copying::CopyBuffer;
-use crate::encoding::{self, Checked, codec, take_raised};
+use crate::encoding::{Checked, codec, take_raised};
 use crate::errors::{exception, fields, misuse};
 use crate::held::Held;
 use crate::loading;
 use crate::lob::{Lob, Plan, level, made};
 use crate::locked::locked;
 use crate::many::{Rows, failure, way};
-use crate::parameters::{Parameters, references};
-use crate::query::{Queries, Query, may_be_several};
+use crate::query::Queries;
 use crate::spent::{opened, spent};
 
 /// Data of a COPY that is taken out of the client at once, in bytes.
@@ -36,12 +35,6 @@ const COPY_BYTES: usize = 64 * 1024;
 
 /// The setting that says how text is encoded.
 pub(crate) const ENCODING: &str = "client_encoding";
-
-/// Keywords that are the client's own.
-const OWN_KEYWORDS: [&str; 3] = ["pipelining", "statement_cache", "lob_prefetch"];
-
-/// Longest wait for a connection where nothing else is said.
-const CONNECT_SECONDS: u64 = 130;
 
 /// A wait for another thread is cut, so that signals have their turn.
 const TURN: Duration = Duration::from_millis(500);
@@ -61,6 +54,8 @@ pub(crate) struct Session {
     backend: Option<u32>,
     fileno: i32,
     trips: AtomicU64,
+    /// What the server had reported when the last call ended.
+    settings: Mutex<Arc<Settings>>,
     queries: Mutex<Queries>,
     loaders: Loaders,
 }
@@ -90,182 +85,6 @@ impl Loaders {
     }
 }
 
-/// How a statement is written, and how its rows are wanted: bits of a number.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct How(pub(crate) u8);
-
-impl How {
-    /// Whether rows are to come in their types' binary form.
-    fn is_binary(self) -> bool {
-        self.0 & 1 != 0
-    }
-
-    /// Whether the statement has `$1`, `$2`, … of its own.
-    pub(crate) fn is_raw(self) -> bool {
-        self.0 & 2 != 0
-    }
-
-    /// Whether the statement is to stay prepared, where somebody says so.
-    fn keeps(self) -> Option<bool> {
-        match self.0 & 12 {
-            4 => Some(false),
-            8 => Some(true),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn format(self) -> Format {
-        if self.is_binary() { Format::Binary } else { Format::Text }
-    }
-}
-
-/// Raises an error for an option that there is not.
-pub(crate) fn refuse_unknown(py: Python<'_>, settings: &Settings) -> PyResult<()> {
-    match settings.unknown().find(|keyword| !OWN_KEYWORDS.contains(keyword)) {
-        Some(keyword) => Err(misuse(py, "usage", &format!("there is no connection option {keyword:?}"))),
-        None => Ok(()),
-    }
-}
-
-/// Connection text and keywords as settings of the client.
-pub(crate) fn config(py: Python<'_>, text: &str, keywords: Vec<(String, String)>) -> PyResult<Arc<Config>> {
-    let known = Settings::default();
-    for (keyword, _) in &keywords {
-        let mut one = known.clone();
-        one.set(keyword, "");
-        refuse_unknown(py, &one)?;
-    }
-    let config = || -> Result<Config, ConnectError> {
-        let is_empty = text.trim().is_empty();
-        let mut settings = if is_empty { Settings::default() } else { Settings::parse(text)? };
-        for (keyword, value) in keywords {
-            settings.set(&keyword, value);
-        }
-        // Zero, which is no limit, has to be said.
-        let is_said = settings.get_nonempty("connect_timeout").is_some();
-        let mut config = Config::of(Conninfo::complete(settings, &Environment::of_this_process())?)?;
-        // Nobody waits for a server for ever; as psycopg.
-        let wait = Duration::from_secs(CONNECT_SECONDS);
-        if !is_said {
-            config.conninfo.connect_timeout.get_or_insert(wait);
-        }
-        // Python has codecs for more than the client's own UTF-8.
-        let encoding = config.conninfo.extra.get_nonempty("client_encoding").filter(|name| *name != "auto");
-        if let Some(encoding) = encoding.map(str::to_owned) {
-            config.settings.push(("client_encoding".to_owned(), encoding));
-        }
-        // Dates are read in this style only; the order of day and month in what is written stays as it is.
-        config.settings.push(("DateStyle".to_owned(), "ISO".to_owned()));
-        Ok(config)
-    };
-    config().map(Arc::new).map_err(|error| exception(py, &error.into()))
-}
-
-/// What a call asks for.
-pub(crate) struct Asked {
-    pub(crate) what: What,
-    /// How its rows are to be written.
-    format: Format,
-    /// Whether the statement is to stay prepared.
-    keeps: Option<bool>,
-}
-
-/// The statement or statements.
-pub(crate) enum What {
-    /// Statements without parameters.
-    Script(String),
-    /// One statement with parameters.
-    One(Arc<Query>, Parameters),
-    /// One statement without.
-    Plain(String),
-}
-
-impl Asked {
-    /// The statement's text.
-    pub(crate) fn text(&self) -> &str {
-        match &self.what {
-            What::Script(text) | What::Plain(text) => text,
-            What::One(query, _) => &query.text,
-        }
-    }
-
-    /// Writes parameters in the session's encoding, where that is not UTF-8; the client does so with the statement.
-    pub(crate) fn encode(&mut self, encoding: Option<&str>) -> Result<(), Error> {
-        let Some(encoding) = encoding::foreign(encoding) else { return Ok(()) };
-        if !self.text().is_ascii() {
-            encoding::raising(|py| encoding::encoded(py, encoding, self.text()))?;
-        }
-        match &mut self.what {
-            What::One(_, parameters) if !parameters.is_ascii() => {
-                encoding::raising(|py| parameters.encode(py, encoding))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Makes a request of it.
-    pub(crate) fn request<T>(&self, with: impl FnOnce(&onetrip_client::core::Request<'_>) -> T) -> T {
-        let written = match &self.what {
-            What::One(_, parameters) => parameters.written(),
-            _ => Vec::new(),
-        };
-        let references = references(&written);
-        let plain = onetrip_client::core::Request::new(self.text(), &references);
-        with(&onetrip_client::core::Request { format: self.format, keeps: self.keeps, ..plain })
-    }
-}
-
-/// Translates a statement and writes its parameters.
-pub(crate) fn asked(
-    queries: &Mutex<Queries>,
-    py: Python<'_>,
-    text: &str,
-    given: Option<&Bound<'_, PyAny>>,
-    how: How,
-) -> PyResult<Asked> {
-    let (format, keeps) = (how.format(), how.keeps());
-    let Some(given) = given else {
-        let text = text.to_owned();
-        // The simple protocol has text only.
-        let is_script = !how.is_binary() && may_be_several(&text);
-        let what = if is_script { What::Script(text) } else { What::Plain(text) };
-        return Ok(Asked { what, format, keeps });
-    };
-    let query = translated(queries, py, text, how)?;
-    let parameters = Parameters::of(&query, given)?;
-    // Parameters that are empty are none.
-    let is_script = !how.is_binary() && parameters.written().is_empty() && may_be_several(&query.text);
-    let what = if is_script { What::Script(query.text.clone()) } else { What::One(query, parameters) };
-    Ok(Asked { what, format, keeps })
-}
-
-/// The keyword of the address that a name has led to, which libpq has not as a keyword.
-const ADDRESS: &str = "address";
-
-/// Where a connection leads and all else that it was told, by libpq's keywords, but for defaults and for secrets other
-/// than the password.
-pub(crate) fn target(config: &Config, host: &Host, address: &Address) -> Vec<(String, String)> {
-    let conninfo = Conninfo { hosts: vec![host.clone()], ..config.conninfo.clone() };
-    let default_passfile = Environment::of_this_process().home.map(|home| home.join(".pgpass"));
-    let is_default = |keyword: &str, value: &str| match keyword {
-        "sslmode" => value == SslMode::default().as_str(),
-        "connect_timeout" => value == CONNECT_SECONDS.to_string(),
-        "passfile" => default_passfile.as_ref().is_some_and(|path| path.as_os_str() == value),
-        _ => false,
-    };
-    let mut pairs: Vec<(String, String)> = conninfo
-        .to_settings()
-        .iter()
-        .filter(|(keyword, value)| !is_default(keyword, value))
-        .filter(|(keyword, _)| *keyword == "password" || !is_secret(keyword))
-        .map(|(keyword, value)| (keyword.to_owned(), value.to_owned()))
-        .collect();
-    if let Address::Tcp(address) = address {
-        pairs.push((ADDRESS.to_owned(), address.ip().to_string()));
-    }
-    pairs
-}
-
 /// Where a session stands, by libpq's numbers.
 fn number_of(client: Option<&Held>) -> i32 {
     let status = client.filter(|client| !client.is_closed()).map(|client| client.transaction_status());
@@ -282,6 +101,11 @@ fn given_up(py: Python<'_>) -> PyErr {
     misuse(py, "usage", "the COPY has ended: another call came in between")
 }
 
+/// Settings as Python is given them.
+pub(crate) fn pairs(settings: &Settings) -> Vec<(String, String)> {
+    settings.iter().map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
 /// Where a session's output is kept, by its name.
 pub(crate) fn output_source(name: &str) -> PyResult<OutputSource> {
     match name {
@@ -292,20 +116,6 @@ pub(crate) fn output_source(name: &str) -> PyResult<OutputSource> {
             Err(PyValueError::new_err(problem))
         }
     }
-}
-
-/// The statement as the server wants it.
-pub(crate) fn translated(
-    queries: &Mutex<Queries>,
-    py: Python<'_>,
-    text: &str,
-    how: How,
-) -> PyResult<Arc<Query>> {
-    if how.is_raw() {
-        return Ok(Arc::new(Query::raw(text)));
-    }
-    let query = locked(queries).get(text);
-    query.map_err(|problem| misuse(py, "usage", &problem))
 }
 
 thread_local! {
@@ -338,6 +148,7 @@ impl Session {
             backend: client.core().cancel_key().map(|key| key.process_id()),
             fileno: client.as_fd().as_raw_fd(),
             trips: AtomicU64::new(client.core().trips()),
+            settings: Mutex::new(client.core().settings().clone()),
             state: Mutex::new(State { client: Some(client), holder: None }),
             is_free: Condvar::new(),
             queries: Mutex::new(Queries::default()),
@@ -381,6 +192,10 @@ impl Session {
                     let trips = client.core().trips();
                     self.trips.store(trips, Ordering::Relaxed);
                     spent(trips - before);
+                    let mut known = locked(&self.settings);
+                    if !Arc::ptr_eq(&known, client.core().settings()) {
+                        known.clone_from(client.core().settings());
+                    }
                     done
                 }
                 None => Err(Error::Closed),
@@ -464,6 +279,14 @@ impl Session {
         self.loaders.with(py, |own| Answer::new(done, own, || self.settings(py)))
     }
 
+    /// The settings that the server has reported, without waiting for a call.
+    fn known(&self, py: Python<'_>) -> PyResult<Arc<Settings>> {
+        match self.idle() {
+            Some(state) if state.client.is_none() => Err(exception(py, &Error::Closed)),
+            _ => Ok(locked(&self.settings).clone()),
+        }
+    }
+
     /// What of the session's settings says how values are written.
     fn settings(&self, py: Python<'_>) -> PyResult<loading::Session> {
         self.within(py, |client| Ok(loading::Session::of(|name| client.setting(name).map(str::to_owned))))
@@ -496,9 +319,9 @@ impl Session {
         })
     }
 
-    /// All settings that the server reports.
+    /// All settings that the server reports; while a call is under way, as they were before it.
     fn all_settings(&self, py: Python<'_>) -> PyResult<Vec<(String, String)>> {
-        self.within(py, |client| Ok(client.core().settings()))
+        Ok(pairs(&self.known(py)?))
     }
 
     /// The number of the socket, for programs that wait for notifications by means of their own.
@@ -835,9 +658,9 @@ impl Session {
         })
     }
 
-    /// A setting that the server reports.
+    /// A setting that the server reports; while a call is under way, as it was before it.
     fn setting(&self, py: Python<'_>, name: &str) -> PyResult<Option<String>> {
-        self.within(py, |client| Ok(client.setting(name).map(str::to_owned)))
+        Ok(self.known(py)?.get(name).cloned())
     }
 
     /// Process id of the backend.

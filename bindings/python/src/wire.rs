@@ -23,7 +23,8 @@ use crate::lob::{Lob, LobFetch, Plan, level};
 use crate::locked::locked;
 use crate::many::{ManyRows, Rows, Wait, failure, way};
 use crate::query::Queries;
-use crate::session::{ENCODING, How, Loaders, What, asked, output_source, translated};
+use crate::asked::{How, What, asked, translated};
+use crate::session::{ENCODING, Loaders, output_source, pairs};
 use crate::spent::{opened, spent};
 
 /// The two lives of a connection.
@@ -263,7 +264,7 @@ impl Wire {
 
     /// All settings that the server reports.
     fn all_settings(&self, py: Python<'_>) -> PyResult<Vec<(String, String)>> {
-        self.with(py, |state| Ok(state.core()?.settings()))
+        self.with(py, |state| Ok(pairs(state.core()?.settings())))
     }
 
     /// Process id of the backend.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -78,6 +79,39 @@ def test_each_thread_has_its_own_answers(server: dict[str, Any]) -> None:
         at_once([lambda me=me: kinds[me % len(kinds)](me) for me in range(2 * len(kinds))])
         found = dict(connection.execute("SELECT thread, count(*) FROM t GROUP BY thread").fetchall())
         assert found == {1: 3 * TURNS, 7: 3 * TURNS, 2: 2 * TURNS, 8: 2 * TURNS}
+
+
+def test_what_a_connection_is_told_of_waits_for_no_other_threads_statement(server: dict[str, Any]) -> None:
+    with (
+        onetrip.connect(**server, autocommit=True) as connection,
+        onetrip.connect(**server, autocommit=True) as other,
+    ):
+        connection.execute("SET TimeZone TO 'Europe/Vienna'")
+        connection.execute("SET client_encoding TO 'LATIN1'")
+        other.execute("SELECT pg_advisory_lock(24)")
+        waits = threading.Thread(target=connection.execute, args=("SELECT pg_advisory_lock(24)",))
+        waits.start()
+        running = "SELECT 1 FROM pg_stat_activity WHERE pid = %s AND wait_event_type = 'Lock'"
+        while other.execute(running, (connection.info.backend_pid,)).fetchone() is None:
+            time.sleep(0.01)
+        info = connection.info
+        read: list[object] = []
+
+        def reads() -> None:
+            read.extend([info.parameter_status("TimeZone"), str(info.timezone), info.encoding, info.server_version // 10_000])
+
+        reader = threading.Thread(target=reads)
+        reader.start()
+        reader.join(30)
+        is_there = not reader.is_alive()
+        other.execute("SELECT pg_advisory_unlock(24)")
+        waits.join(30)
+        assert is_there, "it waits for the statement"
+        assert read[:3] == ["Europe/Vienna", "Europe/Vienna", "iso8859-1"] and read[3] in (15, 18)
+        connection.execute("SET TimeZone TO 'UTC'")
+        assert info.parameter_status("TimeZone") == "UTC"
+    with pytest.raises(onetrip.OperationalError):
+        info.parameter_status("TimeZone")
 
 
 def test_a_pool_without_connections_makes_one_for_each_use(server: dict[str, Any]) -> None:

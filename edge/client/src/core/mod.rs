@@ -42,8 +42,9 @@ mod stream;
 mod trips;
 
 use std::borrow::Cow;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
+use std::sync::Arc;
 
 use onetrip_wire::pg::{CancelRequest, TransactionStatus, encode_cancel_request};
 
@@ -118,6 +119,11 @@ impl fmt::Debug for CancelKey {
     }
 }
 
+/// Settings that a server reports, by name.
+///
+/// Source: <https://www.postgresql.org/docs/18/protocol-flow.html#PROTOCOL-ASYNC>
+pub type Settings = BTreeMap<String, String>;
+
 /// One session with a server.
 #[derive(Debug)]
 pub struct Connection {
@@ -146,7 +152,8 @@ pub struct Connection {
     is_unflushed: bool,
     lost: Option<Error>,
     simple_columns: Columns,
-    settings: HashMap<String, String>,
+    /// Shared with who reads them while a call is under way.
+    settings: Arc<Settings>,
     codec: Option<Codec>,
     key: Option<CancelKey>,
     notices: VecDeque<ServerError>,
@@ -179,7 +186,7 @@ impl Connection {
             is_unflushed: false,
             lost: None,
             simple_columns: Columns::default(),
-            settings: HashMap::new(),
+            settings: Arc::default(),
             codec: None,
             key: None,
             notices: VecDeque::new(),
@@ -284,12 +291,10 @@ impl Connection {
         self.settings.get(name).map(String::as_str)
     }
 
-    /// All settings that the server reports, by name.
-    pub fn settings(&self) -> Vec<(String, String)> {
-        let mut settings: Vec<_> =
-            self.settings.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
-        settings.sort();
-        settings
+    /// All settings that the server has reported so far, by name. A later report makes another map: who keeps this one
+    /// can read it at any time, and sees that it is old by [`Arc::ptr_eq`].
+    pub fn settings(&self) -> &Arc<Settings> {
+        &self.settings
     }
 
     /// What interrupts this session's work; `None` with servers that have no such thing.

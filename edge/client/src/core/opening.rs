@@ -1,5 +1,7 @@
 //! How a connection begins: TLS or not, start-up, authentication, and what the server tells of itself.
 
+use std::sync::Arc;
+
 use onetrip_login::{Channel, Dialogue, Heard, TlsAnswer};
 use onetrip_target::Host;
 use onetrip_target::tls::TlsPlan;
@@ -170,7 +172,7 @@ impl Opening {
             }
             Heard::Setting(status) => {
                 let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-                self.core.settings.insert(text(status.name), text(status.value));
+                Arc::make_mut(&mut self.core.settings).insert(text(status.name), text(status.value));
             }
             Heard::Notice(body) => {
                 let notice = ServerError::new(body).map_err(|error| self.nonsense(&error.to_string()))?;

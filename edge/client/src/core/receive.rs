@@ -1,5 +1,7 @@
 //! What the server says: each message is for the front of the queue, or for nobody in particular.
 
+use std::sync::Arc;
+
 use onetrip_wire::pg::{
     NotificationResponse, ParameterDescription, ParameterStatus, RowDescription, TransactionStatus, backend,
 };
@@ -475,7 +477,7 @@ impl Connection {
             }
             backend::PARAMETER_STATUS => {
                 let ParameterStatus { name, value } = ParameterStatus::decode(body)?;
-                self.settings.insert(text(name), text(value));
+                Arc::make_mut(&mut self.settings).insert(text(name), text(value));
             }
             _ => return Err(Error::Protocol("it sends a message that does not exist")),
         }

@@ -1,5 +1,7 @@
 //! Whether a statement is a plain insertion of one row of parameters, which can be written as one of many rows.
 
+use onetrip_sql::scan;
+
 /// `INSERT INTO table [(columns)] VALUES ($1, …, $n)`, and nothing else.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Insert {
@@ -113,20 +115,15 @@ impl<'s> Text<'s> {
 
     fn identifier(&mut self) -> Option<()> {
         self.skip_blanks();
-        if let Some(quoted) = self.rest.strip_prefix('"') {
-            let mut signs = quoted.char_indices().peekable();
-            while let Some((at, sign)) = signs.next() {
-                if sign == '"' && signs.next_if(|(_, next)| *next == '"').is_none() {
-                    self.rest = &quoted[at + 1..];
-                    return (at > 0).then_some(());
-                }
+        let text = self.rest.as_bytes();
+        let end = match text.first()? {
+            b'"' => {
+                let (end, is_closed) = scan::quoted_identifier_end(text, 0);
+                (is_closed && end > "\"\"".len()).then_some(end)?
             }
-            return None;
-        }
-        let is_first = |sign: char| sign.is_alphabetic() || sign == '_';
-        let is_part = |sign: char| is_first(sign) || sign.is_ascii_digit() || sign == '$';
-        self.rest.starts_with(is_first).then_some(())?;
-        let end = self.rest.find(|sign| !is_part(sign)).unwrap_or(self.rest.len());
+            b'a'..=b'z' | b'A'..=b'Z' | b'_' | 0x80.. => scan::word_end(text, 0),
+            _ => return None,
+        };
         self.rest = &self.rest[end..];
         Some(())
     }
