@@ -7,12 +7,12 @@ use onetrip_client::{
 };
 use pyo3::prelude::*;
 
+use crate::asked::Asked;
 use crate::encoding::{Checked, foreign, raising};
 use crate::errors::of_row;
 use crate::many::{failure, same_width};
 use crate::parameters::{Parameters, references};
 use crate::query::Query;
-use crate::asked::Asked;
 use crate::session::{ENCODING, Session};
 
 /// Executions whose parameters are written before the GIL is released and they are sent.

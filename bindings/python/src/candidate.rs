@@ -8,8 +8,8 @@ use onetrip_target::address::{Address, candidates};
 use onetrip_target::tls::connector;
 use pyo3::prelude::*;
 
-use crate::errors::exception;
 use crate::conninfo::{config, target};
+use crate::errors::exception;
 
 /// How to connect with one of the servers that connection text names.
 #[pyclass(frozen, module = "onetrip._native")]

@@ -7,8 +7,8 @@ use std::time::Duration;
 use onetrip_client::blocking::{Client, Pool, Pooled};
 use pyo3::prelude::*;
 
-use crate::errors::exception;
 use crate::conninfo::config;
+use crate::errors::exception;
 use crate::session::Session;
 
 /// Who owns a session's connection.

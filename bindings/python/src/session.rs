@@ -321,7 +321,8 @@ impl Session {
 
     /// All settings that the server reports; while a call is under way, as they were before it.
     fn all_settings(&self, py: Python<'_>) -> PyResult<Vec<(String, String)>> {
-        Ok(pairs(&self.known(py)?))
+        let known = self.known(py)?;
+        Ok(pairs(&known))
     }
 
     /// The number of the socket, for programs that wait for notifications by means of their own.

@@ -13,6 +13,7 @@ use pyo3::types::{PyBytes, PyDict};
 
 use crate::adapters::Functions;
 use crate::answer::Answer;
+use crate::asked::{How, What, asked, translated};
 use crate::block::mode;
 use crate::candidate::{Candidate, refused};
 use crate::copying::CopyBuffer;
@@ -23,7 +24,6 @@ use crate::lob::{Lob, LobFetch, Plan, level};
 use crate::locked::locked;
 use crate::many::{ManyRows, Rows, Wait, failure, way};
 use crate::query::Queries;
-use crate::asked::{How, What, asked, translated};
 use crate::session::{ENCODING, Loaders, output_source, pairs};
 use crate::spent::{opened, spent};
 

@@ -477,7 +477,8 @@ impl Connection {
             }
             backend::PARAMETER_STATUS => {
                 let ParameterStatus { name, value } = ParameterStatus::decode(body)?;
-                Arc::make_mut(&mut self.settings).insert(text(name), text(value));
+                let (name, value) = (text(name), text(value));
+                Arc::make_mut(&mut self.settings).insert(name, value);
             }
             _ => return Err(Error::Protocol("it sends a message that does not exist")),
         }
