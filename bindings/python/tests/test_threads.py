@@ -98,7 +98,9 @@ def test_what_a_connection_is_told_of_waits_for_no_other_threads_statement(serve
         read: list[object] = []
 
         def reads() -> None:
-            read.extend([info.parameter_status("TimeZone"), str(info.timezone), info.encoding, info.server_version // 10_000])
+            read.extend(
+                [info.parameter_status("TimeZone"), str(info.timezone), info.encoding, info.server_version // 10_000]
+            )
 
         reader = threading.Thread(target=reads)
         reader.start()
