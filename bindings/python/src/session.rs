@@ -289,7 +289,8 @@ impl Session {
 
     /// What of the session's settings says how values are written.
     fn settings(&self, py: Python<'_>) -> PyResult<loading::Session> {
-        self.within(py, |client| Ok(loading::Session::of(|name| client.setting(name).map(str::to_owned))))
+        let known = self.known(py)?;
+        Ok(loading::Session::of(|name| known.get(name).cloned()))
     }
 }
 

@@ -66,14 +66,15 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     if let Some(unknown) = options.targets.iter().find(|name| !known.contains(name)) {
         bail!("there is no fuzz target {unknown:?}. There are: {}", known.join(", "));
     }
-    build(&known)?;
-    let chosen = known.iter().filter(|name| options.targets.is_empty() || options.targets.contains(name));
+    let is_chosen = |name: &&String| options.targets.is_empty() || options.targets.contains(name);
+    let chosen: Vec<&str> = known.iter().filter(is_chosen).map(String::as_str).collect();
+    build(&chosen)?;
     if options.total.is_some() || options.status {
         let packages = Packages::read()?;
-        let built = |target: &String| -> Result<Built> {
-            Ok(Built { target: target.clone(), sources: packages.hash_of(target)? })
+        let built = |target: &&str| -> Result<Built> {
+            Ok(Built { target: (*target).to_owned(), sources: packages.hash_of(target)? })
         };
-        let builds: Vec<Built> = chosen.map(built).collect::<Result<_>>()?;
+        let builds: Vec<Built> = chosen.iter().map(built).collect::<Result<_>>()?;
         let spent = Spent::read(root().join("fuzz/spent.json"))?;
         let total = options.total.map(Duration::from_secs);
         return go_on(spent, &builds, total, |target, slice| {
@@ -81,7 +82,6 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         });
     }
     let how = options.seconds.map_or(How::Inputs(options.runs), How::Seconds);
-    let chosen: Vec<&str> = chosen.map(String::as_str).collect();
     told(&failing(&chosen, processors(), |target| run_target(target, how))?)
 }
 
@@ -161,7 +161,7 @@ fn targets() -> Result<Vec<String>> {
 
 /// In the workspace's target directory, so that crates of others are those of the tests. All crates of the workspace are
 /// named, for each of them may choose features of others.
-fn build(targets: &[String]) -> Result<()> {
+fn build(targets: &[&str]) -> Result<()> {
     let chosen: String = targets.iter().map(|target| format!(" --bin {target}")).collect();
     let command = format!("build --quiet --locked --workspace --features onetrip-fuzz/targets{chosen}");
     let spec = Spec::cargo(&command)

@@ -138,13 +138,16 @@ fn cargo(arguments: &str) -> Act {
     run(Spec::cargo(arguments))
 }
 
+fn clippy(arguments: &str) -> Result<Act> {
+    Ok(cargo(&format!("clippy --locked {arguments}{}", tools::options_of_clippy()?)))
+}
+
 /// What needs no server: for each change, before it is committed. `has_command` says that onetrip was built from these sources
 /// just now.
 pub(crate) fn check(has_command: bool) -> Result<Vec<Step>> {
-    let deny = tools::options_of_clippy()?;
     let mut acts = vec![
         cargo("fmt --all --check"),
-        cargo(&format!("clippy --locked --workspace --all-targets{deny}")),
+        clippy("--workspace --all-targets")?,
         Act::Inner("cargo xtask links", links::check),
     ];
     if !has_command {
@@ -220,12 +223,11 @@ pub(crate) fn test(builds: bool) -> Result<Vec<Step>> {
 }
 
 fn packages(suites: &suites::Suites) -> Result<Vec<Act>> {
-    let deny = tools::options_of_clippy()?;
     // Pictures of the page, to look at.
     let screenshots = crate::target_directory().join("screenshots").display().to_string();
     Ok(vec![
         // The command with as little as it can be built with.
-        cargo(&format!("clippy --locked -p onetrip --no-default-features{deny}")),
+        clippy("-p onetrip --no-default-features")?,
         run(suites.pages().with("ONETRIP_SCREENSHOTS", screenshots)),
         Act::Inner("pip install -r scripts/check-tools.txt", tools::fetch),
         run(Spec::new("scripts/test-sdist", [""; 0])),
