@@ -67,40 +67,62 @@ fn trips(server: &PgServer, file: &Path) -> u64 {
     report["trips"]["total"].as_u64().unwrap()
 }
 
+/// A busy machine answers some questions to the catalogue too late. Such a run removes less and may learn nothing, so runs are
+/// repeated so often at most.
+const RUNS_MAX: usize = 10;
+
+/// Runs the loop, `at_once` times each time, until the file holds what was learned, and gives that file.
+fn learn(server: &PgServer, file: &Path, at_once: usize) -> String {
+    for _ in 0..RUNS_MAX {
+        std::thread::scope(|scope| {
+            for _ in 0..at_once {
+                scope.spawn(|| trips(server, file));
+            }
+        });
+        let text = fs::read_to_string(file).unwrap();
+        if text.lines().count() >= 3 {
+            return text;
+        }
+    }
+    panic!("{RUNS_MAX} runs have learned nothing")
+}
+
+/// Runs with the file take a quarter fewer trips than runs that have learned nothing: the least of each.
+#[track_caller]
+fn assert_shorter(server: &PgServer, warm: &Path, directory: &Path) {
+    let (mut with, mut without) = (u64::MAX, u64::MAX);
+    for run in 0..RUNS_MAX {
+        without = without.min(trips(server, &directory.join(format!("cold {run}"))));
+        with = with.min(trips(server, warm));
+        if run > 0 && with * 4 <= without * 3 {
+            return;
+        }
+    }
+    panic!("{without} trips with nothing learned, {with} with it");
+}
+
 #[test]
 fn the_second_run_of_a_short_program_takes_fewer_trips_than_the_first() {
     let server = server();
-    let directory = tempfile::tempdir().unwrap();
+    let (directory, others) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let file = directory.path().join("shop.learned");
-    let first = trips(&server, &file);
-    let text = fs::read_to_string(&file).unwrap();
-    assert!(text.starts_with("onetrip-learned 1 ") && text.lines().count() >= 3, "{text}");
+    let text = learn(&server, &file, 1);
+    assert!(text.starts_with("onetrip-learned 1 "), "{text}");
     assert!(!text.contains("SELECT"), "{text}");
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
-    let second = trips(&server, &file);
-    let third = trips(&server, &file);
-    println!("{first} trips, then {second}, then {third}");
-    assert!(second < first && third < first, "{first} trips, then {second}, then {third}");
-    let cold = trips(&server, &directory.path().join("other.learned"));
-    assert!(cold > second, "{cold} trips with nothing learned, {second} with it");
+    assert_shorter(&server, &file, others.path());
     let files: Vec<_> =
         fs::read_dir(directory.path()).unwrap().flatten().map(|file| file.file_name()).collect();
-    assert_eq!(files.len(), 2, "{files:?}");
+    assert_eq!(files.len(), 1, "{files:?}");
 }
 
 #[test]
 fn runs_at_once_leave_a_whole_file_that_holds_what_each_has_learned() {
     let server = server();
-    let directory = tempfile::tempdir().unwrap();
+    let (directory, others) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let file = directory.path().join("learned");
-    std::thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| trips(&server, &file));
-        }
-    });
-    let alone = trips(&server, &directory.path().join("cold"));
-    let warm = trips(&server, &file);
-    assert!(warm < alone, "{alone} trips with nothing learned, {warm} with it");
+    learn(&server, &file, 4);
+    assert_shorter(&server, &file, others.path());
 }
 
 /// The program is not run, the message says this and the file stays as it was.
@@ -120,8 +142,7 @@ fn a_file_that_cannot_be_used_is_named_and_left_as_it_is() {
     let server = server();
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("learned");
-    trips(&server, &file);
-    let whole = fs::read_to_string(&file).unwrap();
+    let whole = learn(&server, &file, 1);
 
     assert_refused(&server, &file, &whole.as_bytes()[..whole.len() - 5], "is damaged in line");
     let changed = whole.replacen(" rows ", " last ", 1);
