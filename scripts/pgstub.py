@@ -1,7 +1,7 @@
 """A server that is none, in PostgreSQL's place: one process for each session, as PostgreSQL has.
 
 `with Stub() as stub: stub.port`. It lets everybody in, tells the session's process as PostgreSQL does (BackendKeyData), and
-answers `SELECT 'word'`, with `FROM pg_sleep(N)` behind it N seconds later.
+answers `SELECT 'word'`, with `FROM pg_sleep(N)` behind it N seconds later. A cancel request cancels nothing.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import sys
 import time
 
 STATEMENT = re.compile(rb"SELECT '(\w+)'(?: AS \"\w+\")?(?: FROM pg_sleep\(([\d.]+)\))?")
+CANCEL_REQUEST = struct.pack(">I", 80877102)
 PR_SET_PDEATHSIG = 1
 
 
@@ -50,7 +51,8 @@ def serve(stream: socket.socket) -> None:
             raise EOFError
         return data
 
-    exactly(struct.unpack(">I", exactly(4))[0] - 4)
+    if exactly(struct.unpack(">I", exactly(4))[0] - 4).startswith(CANCEL_REQUEST):
+        return
     ready = message(b"Z", b"I")
     key = message(b"K", struct.pack(">II", os.getpid(), 7))
     stream.sendall(message(b"R", bytes(4)) + message(b"S", b"server_version\x0015.0\0") + key + ready)
