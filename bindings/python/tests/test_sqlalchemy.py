@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import json
+import logging
 from decimal import Decimal
 from typing import Any
 
 import onetrip
 import pytest
+from pgserver import PgServer
 from sqlalchemy import Column, Integer, MetaData, Table, Text, create_engine, insert, text
 from sqlalchemy.dialects import postgresql as pg
-from sqlalchemy.dialects.postgresql import INET, JSONB, Range
+from sqlalchemy.dialects.postgresql import HSTORE, INET, JSONB, Range
 from sqlalchemy.engine import URL, Engine
 from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.ext.asyncio import create_async_engine
@@ -143,6 +145,65 @@ def test_ranges_and_arrays_come_back_as_they_went(engine: Engine) -> None:
         }
         found = connection.execute(table.select().where(table.c.int4.contains(5))).one()
         assert found.int4 == Range(1, 10)
+
+
+def test_values_as_the_server_wrote_them_are_parameters(engine: Engine) -> None:
+    table = Table("kept", MetaData(), Column("many", pg.INT4MULTIRANGE), Column("one", pg.INT4RANGE), prefixes=["TEMP"])
+    row = {"many": [Range(1, 3), Range(5, 8)], "one": Range(1, 3)}
+    with engine.connect() as connection:
+        table.create(connection)
+        connection.execute(insert(table), row)
+        # A statement of text says nothing of types, so the client's own values come.
+        many, one = connection.execute(text("SELECT many, one FROM kept")).one()
+        found = connection.execute(table.select().where(table.c.many == many, table.c.one == one)).one()
+        assert found._asdict() == row
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_hstore_is_dicts_by_the_client_or_by_sqlalchemy(server: dict[str, Any], native: bool) -> None:
+    with onetrip.connect(**server, autocommit=True) as connection:
+        connection.execute("CREATE EXTENSION IF NOT EXISTS hstore")
+    engine = create_engine(url(server), use_native_hstore=native)
+    pairs = {"a": 'b"c', "none": None}
+    table = Table("paired", MetaData(), Column("pairs", HSTORE), Column("all", pg.ARRAY(HSTORE)), prefixes=["TEMP"])
+    for _ in range(2):  # the connection that looked for the type, and another one
+        with engine.connect() as connection:
+            table.create(connection)
+            connection.execute(insert(table), {"pairs": pairs, "all": [pairs, {}]})
+            assert connection.execute(table.select()).one() == (pairs, [pairs, {}])
+            plain = connection.scalar(text("SELECT pairs FROM paired"))
+            assert plain == pairs if native else isinstance(plain, str)
+        engine.dispose()
+
+
+def test_a_transaction_in_two_phases_has_an_id_of_the_driver() -> None:
+    with PgServer(auth="trust", settings={"max_prepared_transactions": "5"}) as at:
+        engine = create_engine(f"postgresql+onetrip://{at.user}@{at.host}:{at.port}/postgres")
+        with engine.connect() as connection, engine.connect() as other:
+            driver: Any = connection.connection.driver_connection
+            transaction = connection.begin_twophase(driver.xid(42, "a", "b"))
+            connection.execute(text("SELECT 1"))
+            transaction.prepare()
+            assert str(transaction.xid) in other.recover_twophase()
+            other.rollback()
+            transaction.rollback()
+            assert str(transaction.xid) not in other.recover_twophase()
+        engine.dispose()
+
+
+@pytest.mark.parametrize("driver", ["onetrip", "onetrip_async"])
+def test_notices_are_logged_where_sqlalchemys_dialects_log_them(
+    server: dict[str, Any], driver: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        engine = create_async_engine(url(server, driver))
+        async with engine.connect() as connection:
+            await connection.execute(text("DO $$ BEGIN RAISE WARNING 'it is late'; END $$"))
+        await engine.dispose()
+
+    with caplog.at_level(logging.INFO, logger="sqlalchemy.dialects.postgresql"):
+        asyncio.run(main())
+    assert [record.getMessage() for record in caplog.records] == ["WARNING: it is late"]
 
 
 def test_ranges_in_arrays_have_bounds_of_their_type(engine: Engine) -> None:

@@ -87,6 +87,10 @@ class _Connection(AsyncAdapt_terminate, AsyncAdapt_dbapi_connection):
         return self._connection.transaction_status
 
     @property
+    def info(self) -> Any:
+        return self._connection.info
+
+    @property
     def closed(self) -> bool:
         return bool(self._connection.closed)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from sqlalchemy.dialects.postgresql._psycopg_common import (
@@ -13,10 +14,18 @@ from sqlalchemy.engine import URL
 
 from onetrip import _native
 from onetrip.sqlalchemy.types import COLSPECS
+from onetrip.types.hstore import register_hstore
+from onetrip.types.info import TypeInfo
 
 _JSON_OIDS = (114, 3802)
-_HSTORE_ARRAY = "SELECT typarray::bigint FROM pg_catalog.pg_type WHERE oid = pg_catalog.to_regtype('hstore')"
+_HSTORE = "SELECT oid::bigint, typarray::bigint FROM pg_catalog.pg_type WHERE oid = pg_catalog.to_regtype('hstore')"
 _INET_OIDS = (650, 869)
+# Where SQLAlchemy's own dialects put the server's notices.
+_LOGGER = logging.getLogger("sqlalchemy.dialects.postgresql")
+
+
+def _log_notice(notice: Any) -> None:
+    _LOGGER.info("%s: %s", notice.severity, notice.message_primary)
 
 
 class OnetripExecutionContext(_PGExecutionContext_common_psycopg):
@@ -52,20 +61,26 @@ class OnetripDialect(_PGDialect_common_psycopg):
     colspecs = COLSPECS
 
     def __init__(self, **keywords: Any) -> None:
-        super().__init__(use_native_hstore=False, **keywords)
+        super().__init__(**keywords)
         self._schema_version = 0
-        self._hstore_array_oid = 0
+        self._hstore: TypeInfo | None = None
 
     def initialize(self, connection: Any) -> None:
-        """Looks, once for an engine, whether the database has `hstore`: arrays of it are lists then."""
+        """Looks, once for an engine, whether the database has `hstore`. Its values are dicts then, by the client; with
+        `use_native_hstore=False`, by SQLAlchemy."""
         super().initialize(connection)
-        oid = connection.exec_driver_sql(_HSTORE_ARRAY).scalar()
-        self._hstore_array_oid = oid or 0
+        row = connection.exec_driver_sql(_HSTORE).first()
+        self._hstore = TypeInfo("hstore", *row) if row else None
+        self._has_native_hstore = self.use_native_hstore and self._hstore is not None
         self._register_hstore(connection.connection.dbapi_connection)
 
     def _register_hstore(self, connection: Any) -> None:
-        if self._hstore_array_oid:
-            connection.register_loader(self._hstore_array_oid, lambda text: _native.loaded_array(text, ",", str))
+        if self._hstore is None:
+            return
+        if self._has_native_hstore:
+            register_hstore(self._hstore, self.get_driver_connection(connection))
+        else:
+            connection.register_loader(self._hstore.array_oid, lambda text: _native.loaded_array(text, ",", str))
 
     @classmethod
     def import_dbapi(cls) -> Any:
@@ -89,9 +104,10 @@ class OnetripDialect(_PGDialect_common_psycopg):
         return arguments, keywords
 
     def on_connect(self) -> Any:
-        """What each new connection is told: its own loaders, and the engine's isolation level."""
+        """What each new connection is told: its own loaders, where notices go, and the engine's isolation level."""
 
         def prepare(connection: Any) -> None:
+            self.get_driver_connection(connection).add_notice_handler(_log_notice)
             if self._json_deserializer is not None:
                 for oid in _JSON_OIDS:
                     connection.register_loader(oid, self._json_deserializer)
@@ -145,18 +161,18 @@ class OnetripDialect(_PGDialect_common_psycopg):
         """Whether the error is one of a connection that has ended."""
         return isinstance(e, self.loaded_dbapi.Error) and connection is not None and connection.closed
 
-    def do_begin_twophase(self, connection: Any, xid: str) -> None:
+    def do_begin_twophase(self, connection: Any, xid: Any) -> None:
         """BEGIN travels with the first statement."""
 
-    def do_prepare_twophase(self, connection: Any, xid: str) -> None:
+    def do_prepare_twophase(self, connection: Any, xid: Any) -> None:
         """The first phase."""
-        PGDialect.do_prepare_twophase(self, connection, xid)
+        PGDialect.do_prepare_twophase(self, connection, str(xid))
 
-    def do_rollback_twophase(self, connection: Any, xid: str, is_prepared: bool = True, recover: bool = False) -> None:
+    def do_rollback_twophase(self, connection: Any, xid: Any, is_prepared: bool = True, recover: bool = False) -> None:
         """The second phase, undone."""
         self._end_twophase(connection, "ROLLBACK", xid, is_prepared)
 
-    def do_commit_twophase(self, connection: Any, xid: str, is_prepared: bool = True, recover: bool = False) -> None:
+    def do_commit_twophase(self, connection: Any, xid: Any, is_prepared: bool = True, recover: bool = False) -> None:
         """The second phase."""
         self._end_twophase(connection, "COMMIT", xid, is_prepared)
 
@@ -164,13 +180,13 @@ class OnetripDialect(_PGDialect_common_psycopg):
         """Transactions that wait for their second phase."""
         return PGDialect.do_recover_twophase(self, connection)  # type: ignore[no-any-return]
 
-    def _end_twophase(self, connection: Any, word: str, xid: str, is_prepared: bool) -> None:
+    def _end_twophase(self, connection: Any, word: str, xid: Any, is_prepared: bool) -> None:
         dbapi_connection = connection.connection.dbapi_connection
         if not is_prepared:
             (dbapi_connection.commit if word == "COMMIT" else dbapi_connection.rollback)()
             return
         dbapi_connection.rollback()  # of what recovery has begun by reading
-        literal = xid.replace("'", "''")
+        literal = str(xid).replace("'", "''")
         _outside(dbapi_connection, f"{word} PREPARED '{literal}'")
 
 

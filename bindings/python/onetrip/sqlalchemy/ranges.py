@@ -8,11 +8,13 @@ from typing import Any
 from sqlalchemy.dialects.postgresql import Range
 from sqlalchemy.dialects.postgresql.ranges import AbstractMultiRangeImpl, AbstractSingleRangeImpl, MultiRange
 
+from onetrip.types.multirange import Multirange as OwnMultirange
 from onetrip.types.range import Range as OwnRange
 
 _BOUND = r'("(?:[^"\\]|\\.|"")*"|[^,"()\[\]]*)'
 _RANGE = re.compile(rf"([\[(]){_BOUND},{_BOUND}([\])])|(empty)")
 _ESCAPE = re.compile(r'\\(.)|"(")')
+
 
 def written(value: Any) -> Any:
     """The text of a range; other values as they are."""
@@ -63,7 +65,7 @@ class ManyRanges(AbstractMultiRangeImpl):
         """To text."""
 
         def process(value: Any) -> Any:
-            if value is None or isinstance(value, str):
+            if value is None or isinstance(value, str | OwnMultirange):
                 return value
             return "{" + ",".join(written(one) for one in value) + "}"
 

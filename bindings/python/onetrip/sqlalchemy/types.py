@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sqlalchemy import types as sqltypes
-from sqlalchemy.dialects.postgresql import BIT, CITEXT, HSTORE, INTERVAL, JSON, JSONB, REGCONFIG
+from sqlalchemy.dialects.postgresql import BIT, CITEXT, INTERVAL, JSON, JSONB, REGCONFIG
 from sqlalchemy.dialects.postgresql._psycopg_common import _PGDialect_common_psycopg
 from sqlalchemy.dialects.postgresql.json import JSONPathType
 from sqlalchemy.dialects.postgresql.ranges import AbstractMultiRange, AbstractSingleRange
@@ -94,7 +94,6 @@ COLSPECS = {
     **_PGDialect_common_psycopg.colspecs,
     AbstractSingleRange: OneRange,
     AbstractMultiRange: ManyRanges,
-    HSTORE: HSTORE,
     BIT: BIT,
     CITEXT: CITEXT,
     REGCONFIG: _RegConfig,
