@@ -414,3 +414,26 @@ fn the_catalogue_tells_whether_code_that_a_trigger_calls_acts() {
         }
     });
 }
+
+/// What may differ: a change of the catalogue that no lock keeps away reaches a session in its snapshot at a moment that
+/// PostgreSQL leaves to chance.
+#[test]
+fn a_renamed_label_is_seen_after_a_rollback_to_or_when_others_have_changed_much() {
+    on_each(|server, client| {
+        server
+            .psql("postgres", "CREATE TYPE mood AS ENUM ('ok'); CREATE TABLE k AS SELECT 'ok'::mood AS mood");
+        one(client, "PREPARE q AS SELECT mood FROM k");
+        for (notices, old, new) in [("ROLLBACK TO s", "ok", "fine"), ("", "fine", "ok")] {
+            one(client, "BEGIN ISOLATION LEVEL REPEATABLE READ; SAVEPOINT s");
+            assert_eq!(one(client, "EXECUTE q"), old);
+            server.psql("postgres", &format!("ALTER TYPE mood RENAME VALUE '{old}' TO '{new}'"));
+            assert_eq!(one(client, "EXECUTE q"), old, "it holds all its locks");
+            match notices {
+                "" => server.spread_changes(),
+                text => drop(one(client, text)),
+            }
+            assert_eq!(one(client, "EXECUTE q"), new);
+            one(client, "COMMIT");
+        }
+    });
+}

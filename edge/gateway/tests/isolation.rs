@@ -40,7 +40,8 @@ fn outcome(
     const DATABASE: &str = "hermitage";
     let mut observer = Observer::open(&server.direct(), DATABASE);
     observer.rows("TRUNCATE test; INSERT INTO test VALUES (1, 10), (2, 20)");
-    let place = Place { endpoint, direct: &server.direct(), database: DATABASE, is_pooled: false };
+    let place =
+        Place { endpoint, direct: &server.direct(), database: DATABASE, is_pooled: false, spreads: None };
     scenario.answers(&run(&scenario.program(level, is_extended), &place, &mut observer, None))
 }
 

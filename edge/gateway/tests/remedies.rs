@@ -15,12 +15,14 @@ use onetrip_ledger::{Mutes, Remedy};
 use onetrip_wire::pg::backend;
 use rig::compare::{Masked, difference};
 use rig::family::{self, FAMILIES};
+use rig::perturb::PERTURBS;
 use rig::prove::{Source, prove, prove_behind, prove_of};
-use rig::run::{DEADLOCK_TIMEOUT, NO_INLINING, Outcome, Seen, Taken};
+use rig::run::{DEADLOCK_TIMEOUT, NO_INLINING, Outcome, Place, Seen, Taken, run};
 use rig::schema;
 use rig::shrink::cut_down;
 use rig::smith::Smith;
-use rig::step::Program;
+use rig::state::Observer;
+use rig::step::{Program, Step, Wait};
 use rig::{recorded, regress};
 
 /// Programs of the short form.
@@ -311,4 +313,35 @@ fn a_report_of_a_reload_may_come_later_and_must_not_be_lost() {
         "nobody has reported it directly"
     );
     assert!(differs("", [None, Some(report("UTC"))]));
+}
+
+/// When a session notices another one's change of the catalogue is chance, and the rig has a direct run that shows it.
+#[test]
+fn a_change_of_the_catalogue_that_spreads_is_another_direct_run() {
+    let server = rig_server("15");
+    let database = "spread";
+    server.psql("postgres", &format!("CREATE DATABASE {database}"));
+    server.psql(database, "CREATE TYPE mood AS ENUM ('ok'); CREATE TABLE k AS SELECT 'ok'::mood AS mood");
+    let step = |session, text: &str| Step::new(session, query(text), Wait::Ready(1), text);
+    let perturbed = |session, text: &str| Step { shown: format!("{PERTURBS}{text}"), ..step(session, text) };
+    let steps = vec![
+        step(0, "PREPARE q AS SELECT mood FROM k"),
+        step(0, "BEGIN ISOLATION LEVEL REPEATABLE READ"),
+        step(0, "EXECUTE q"),
+        perturbed(1, "ALTER TYPE mood RENAME VALUE 'ok' TO 'fine'"),
+        step(0, "EXECUTE q"),
+        step(0, "COMMIT"),
+        perturbed(1, "ALTER TYPE mood RENAME VALUE 'fine' TO 'ok'"),
+    ];
+    let program = Program { sessions: 2, steps };
+    let direct = server.direct();
+    let run = |spreads| {
+        let place = Place { endpoint: &direct, direct: &direct, database, is_pooled: false, spreads };
+        run(&program, &place, &mut Observer::open(&direct, database), None)
+    };
+    let (one, two, spread) = (run(None), run(None), run(Some(&server)));
+    assert_eq!(difference(&one, &two, &Masked::default()), None);
+    assert!(difference(&one, &spread, &Masked::default()).is_some());
+    let masked = Masked::between(&one, &spread);
+    assert_eq!(masked.steps.iter().collect::<Vec<_>>(), [&4]);
 }

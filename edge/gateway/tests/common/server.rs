@@ -4,6 +4,7 @@ use std::io::Write;
 use std::ops::Deref;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
+use std::thread;
 use std::time::Duration;
 
 use onetrip_gateway::{Gateway, GatewayConfig, ListenAddress, Remedies};
@@ -67,6 +68,16 @@ impl Server {
         let output = psql.wait_with_output().expect("psql ends");
         assert!(output.status.success(), "psql failed on {statements}");
         String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    }
+
+    /// Has every session of the server notice now what others have changed in the catalogue. A session notices it when it
+    /// takes a lock that it does not hold, when it ends a subtransaction, or when it is behind by half of the queue of such
+    /// messages (4,096 in `sinvaladt.c`). This fills the queue, from another database.
+    pub(crate) fn spread_changes(&self) {
+        let fill = "DO $$BEGIN FOR n IN 1..150 LOOP EXECUTE format('CREATE TEMP TABLE fill_%s (a int)', n); END LOOP; END$$";
+        self.psql("template1", fill);
+        // They are woken one after the other.
+        thread::sleep(Duration::from_millis(50));
     }
 
     /// Gives `dbname` the state of `clients/schema.sql`, whatever it held before.

@@ -226,6 +226,9 @@ const CONFIGURATIONS: [&str; 12] = [
     "plan_cache_mode = 'force_generic_plan'",
 ];
 
+/// What a perturbation is shown with.
+pub(crate) const PERTURBS: &str = "! ";
+
 /// Words of programs that are run by themselves, because the server reads its configuration anew.
 pub(crate) const RELOADS: &str = "pg_reload_conf";
 
@@ -410,10 +413,15 @@ impl Perturbing<'_> {
             () if is_one && self.random.one_in(3) => (beside(sync()), Wait::Ready(1), "beside"),
             () => ([query(text), close_portal(""), sync()].concat(), Wait::Ready(2), "simple"),
         };
-        self.steps.push(Step::new(session, bytes, wait, format!("! {form} {text}")));
+        self.steps.push(Step::new(session, bytes, wait, format!("{PERTURBS}{form} {text}")));
     }
 
     fn neighbour(&mut self, text: &str) {
-        self.steps.push(Step::new(self.sessions, query(text), Wait::Ready(1), format!("! neighbour {text}")));
+        self.steps.push(Step::new(
+            self.sessions,
+            query(text),
+            Wait::Ready(1),
+            format!("{PERTURBS}neighbour {text}"),
+        ));
     }
 }

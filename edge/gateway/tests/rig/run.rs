@@ -5,10 +5,12 @@ use std::time::{Duration, Instant};
 
 pub(crate) use super::asked::Outcome;
 use super::lane::Lane;
+use super::perturb::PERTURBS;
 use super::state::{self, Observer, State};
 use super::step::{Aside, Patience, Program, Step, Wait};
 use crate::common::client::Endpoint;
 use crate::common::messages::{query, sync, terminate};
+use crate::common::server::Server;
 use crate::common::transcript::Message;
 
 /// A statement that takes longer may be waiting for another session.
@@ -53,6 +55,8 @@ pub(crate) struct Place<'a> {
     pub(crate) database: &'a str,
     /// Whether a session has no process of the server before its first statement.
     pub(crate) is_pooled: bool,
+    /// The server, if what one session changes in its catalogue is to reach the others at once.
+    pub(crate) spreads: Option<&'a Server>,
 }
 
 /// Runs a program on tables that are as created; `expected` is the state that is waited for, for a moment.
@@ -71,6 +75,9 @@ pub(crate) fn run(
             run.take(&simple(step.session, "ROLLBACK"));
         }
         run.take(step);
+        if let Some(server) = place.spreads.filter(|_| step.shown.starts_with(PERTURBS)) {
+            server.spread_changes();
+        }
     }
     run.close(expected, place.is_pooled)
 }
