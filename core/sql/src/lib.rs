@@ -31,11 +31,9 @@
 mod facts;
 mod kind;
 mod lifter;
-mod lists;
 mod literal;
 mod mysql_scan;
 mod number;
-mod pass;
 #[cfg(feature = "purity")]
 pub mod purity;
 pub mod scan;

@@ -1,9 +1,14 @@
 use crate::WireError;
 
+/// First byte of a length-encoded value that is NULL.
+pub(crate) const NULL: u8 = 0xfb;
+pub(crate) const TWO_BYTES: u8 = 0xfc;
+pub(crate) const THREE_BYTES: u8 = 0xfd;
+pub(crate) const EIGHT_BYTES: u8 = 0xfe;
+
 /// Reads the fields of one message body without copying.
 ///
-/// Numbers of PostgreSQL are big-endian. Those of MySQL are little-endian; their readers are in [`crate::mysql`] and have
-/// `_le` in their names.
+/// Numbers of PostgreSQL are big-endian. Those of MySQL are little-endian; their readers have `_le` in their names.
 #[derive(Debug, Clone, Copy)]
 pub struct Reader<'a> {
     rest: &'a [u8],
@@ -82,5 +87,83 @@ impl<'a> Reader<'a> {
         let (head, rest) = self.rest.split_first_chunk::<N>().ok_or(WireError::Truncated)?;
         self.rest = rest;
         Ok(*head)
+    }
+}
+
+/// Numbers and strings as MySQL writes them.
+///
+/// Source: MySQL Internals, "Protocol Basics: Data Types"; MariaDB Knowledge Base, "Protocol Data Types".
+impl<'a> Reader<'a> {
+    /// Takes an `int<2>`.
+    pub fn u16_le(&mut self) -> Result<u16, WireError> {
+        Ok(u16::from_le_bytes(self.array()?))
+    }
+
+    /// Takes an `int<3>`.
+    pub fn u24_le(&mut self) -> Result<u32, WireError> {
+        let [a, b, c] = self.array()?;
+        Ok(u32::from_le_bytes([a, b, c, 0]))
+    }
+
+    /// Takes an `int<4>`.
+    pub fn u32_le(&mut self) -> Result<u32, WireError> {
+        Ok(u32::from_le_bytes(self.array()?))
+    }
+
+    /// Takes an `int<8>`.
+    pub fn u64_le(&mut self) -> Result<u64, WireError> {
+        Ok(u64::from_le_bytes(self.array()?))
+    }
+
+    /// Takes an `int<lenenc>`: one, three, four or nine bytes, and no more than its value needs.
+    pub fn lenenc_le(&mut self) -> Result<u64, WireError> {
+        let (value, least) = match self.u8()? {
+            one @ 0..=0xfa => return Ok(u64::from(one)),
+            TWO_BYTES => (u64::from(self.u16_le()?), 0xfb),
+            THREE_BYTES => (u64::from(self.u24_le()?), 0x1_0000),
+            EIGHT_BYTES => (self.u64_le()?, 0x100_0000),
+            undefined => return Err(WireError::UndefinedValue(i32::from(undefined))),
+        };
+        if value < least { Err(WireError::OverlongInteger(value)) } else { Ok(value) }
+    }
+
+    /// Takes a `string<lenenc>`.
+    pub fn lenenc_bytes_le(&mut self) -> Result<&'a [u8], WireError> {
+        let length = self.lenenc_le()?;
+        self.bytes(usize::try_from(length).map_err(|_| WireError::Truncated)?)
+    }
+
+    /// Takes a `string<lenenc>` that may be NULL (0xfb), as the values of text rows are.
+    pub fn lenenc_value_le(&mut self) -> Result<Option<&'a [u8]>, WireError> {
+        if self.rest().first() == Some(&NULL) {
+            self.bytes(1)?;
+            return Ok(None);
+        }
+        self.lenenc_bytes_le().map(Some)
+    }
+
+    /// Takes a string with its length in one byte in front.
+    pub fn short_bytes(&mut self) -> Result<&'a [u8], WireError> {
+        let length = self.u8()?;
+        self.bytes(usize::from(length))
+    }
+
+    /// Takes a `string<EOF>`: all that is left.
+    pub fn all(&mut self) -> &'a [u8] {
+        let rest = self.rest();
+        *self = Self::new(&[]);
+        rest
+    }
+
+    /// Takes the byte that says which message this is.
+    pub(crate) fn tag(&mut self, expected: u8) -> Result<(), WireError> {
+        match self.u8()? {
+            tag if tag == expected => Ok(()),
+            other => Err(WireError::UndefinedValue(i32::from(other))),
+        }
+    }
+
+    pub(crate) fn is_at_end(&self) -> bool {
+        self.rest().is_empty()
     }
 }

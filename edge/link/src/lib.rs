@@ -11,22 +11,24 @@
 //! Not modelled: loss, reordering, packet headers, a receive window that closes. See `docs/link.md`.
 
 mod bottleneck;
+mod control;
 mod jitter;
 mod lane;
+mod moment;
 mod pacer;
 mod relay;
 mod spec;
 mod stats;
+mod target;
 mod units;
 mod window;
 
 pub use bottleneck::Bottleneck;
 pub use lane::{Lane, Payload, Release, Transfer};
-pub use relay::{Relay, Shutdown, Target, serve};
+pub use moment::Moment;
+pub use relay::{Relay, Shutdown, serve};
 pub use spec::LinkSpec;
 pub use stats::{LinkStats, Pauses, Scheduling};
+pub use target::Target;
 pub use units::{BitsPerSecond, ByteSize, HumanDuration, UnitError};
 pub use window::{INITIAL_WINDOW, MSS, RTO_FLOOR, TcpWindow, slow_start_rounds};
-
-/// A moment on a clock whose origin the caller chose: the time since that origin.
-pub type Moment = std::time::Duration;

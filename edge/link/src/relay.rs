@@ -1,41 +1,15 @@
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use rustix::event::{EventfdFlags, eventfd};
-use rustix::fd::{BorrowedFd, OwnedFd};
+use rustix::fd::BorrowedFd;
 
+use crate::control::{Control, stopped};
 use crate::pacer::Pacer;
 use crate::spec::LinkSpec;
 use crate::stats::LinkStats;
-
-/// Where a relay's connections lead.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target {
-    /// A TCP service.
-    Tcp(SocketAddr),
-    /// A unix socket; the link's distance is added all the same.
-    Unix(PathBuf),
-}
-
-impl From<SocketAddr> for Target {
-    fn from(address: SocketAddr) -> Self {
-        Self::Tcp(address)
-    }
-}
-
-impl From<PathBuf> for Target {
-    fn from(path: PathBuf) -> Self {
-        Self::Unix(path)
-    }
-}
-
-/// Sets options on a socket that will connect to the target.
-pub(crate) type Prepare = Box<dyn Fn(BorrowedFd<'_>) + Send>;
+use crate::target::{Prepare, Target};
 
 /// A simulated link in the background: connections to [`local_addr`](Self::local_addr) reach the target as if it were
 /// as far away as the spec says. Dropping it cuts its connections.
@@ -145,70 +119,11 @@ pub struct Shutdown {
 impl Shutdown {
     /// Fails if the system has no file descriptor left.
     pub fn new() -> io::Result<Self> {
-        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        let control = Control { wake, stop: AtomicBool::new(false), asked: Mutex::new(Some(Vec::new())) };
-        Ok(Self { control: Arc::new(control) })
+        Ok(Self { control: Arc::new(Control::new()?) })
     }
 
     /// Asks for the end; returns at once.
     pub fn trigger(&self) {
-        self.control.stop.store(true, Ordering::Release);
-        self.control.wake();
+        self.control.stop();
     }
-}
-
-/// What other threads want from a pacer.
-#[derive(Debug)]
-pub(crate) struct Control {
-    wake: OwnedFd,
-    stop: AtomicBool,
-    /// Who waits for statistics; `None` once the pacer has ended.
-    asked: Mutex<Option<Vec<Sender<LinkStats>>>>,
-}
-
-impl Control {
-    /// Becomes readable when there is something to look at.
-    pub(crate) fn wake_fd(&self) -> &OwnedFd {
-        &self.wake
-    }
-
-    pub(crate) fn is_stopped(&self) -> bool {
-        self.stop.load(Ordering::Acquire)
-    }
-
-    /// Makes the descriptor unreadable again and returns who waits for statistics.
-    pub(crate) fn take_asked(&self) -> Vec<Sender<LinkStats>> {
-        // An empty counter (EAGAIN) only means that nobody woke us.
-        let _ = rustix::io::read(&self.wake, &mut [0u8; 8]);
-        self.asked
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .as_mut()
-            .map(std::mem::take)
-            .unwrap_or_default()
-    }
-
-    /// From now on nobody will be answered.
-    pub(crate) fn close(&self) {
-        *self.asked.lock().unwrap_or_else(PoisonError::into_inner) = None;
-    }
-
-    fn ask(&self) -> io::Result<LinkStats> {
-        let (answer, answered) = mpsc::channel();
-        match self.asked.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
-            Some(asked) => asked.push(answer),
-            None => return Err(stopped()),
-        }
-        self.wake();
-        answered.recv().map_err(|_| stopped())
-    }
-
-    fn wake(&self) {
-        // It can only fail when the counter is full (EAGAIN), and then the pacer is awake already.
-        let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
-    }
-}
-
-fn stopped() -> io::Error {
-    io::Error::new(io::ErrorKind::NotConnected, "the link's relay has stopped")
 }

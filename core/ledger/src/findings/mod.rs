@@ -208,3 +208,75 @@ pub enum Evidence {
         reads: u64,
     },
 }
+
+impl Evidence {
+    /// Adds what shows another occurrence of the same pattern.
+    pub(crate) fn merge(&mut self, more: Self) {
+        match (self, more) {
+            (Self::Walk { rows, sources }, Self::Walk { rows: other, sources: other_sources }) => {
+                if other.1 - other.0 > rows.1 - rows.0 {
+                    *rows = other;
+                    *sources = other_sources;
+                }
+            }
+            (Self::Rows { rows, transactions }, Self::Rows { rows: r, transactions: t }) => {
+                *rows += r;
+                *transactions += t;
+            }
+            (Self::Fetches { size, rows }, Self::Fetches { size: s, rows: r }) => {
+                *size = (*size).min(s);
+                *rows += r;
+            }
+            (Self::Repeats { distinct, runs }, Self::Repeats { distinct: d, runs: r }) => {
+                *distinct += d;
+                *runs += r;
+            }
+            (
+                Self::Alone { begins, commits, transactions },
+                Self::Alone { begins: b, commits: c, transactions: t },
+            ) => {
+                *begins += b;
+                *commits += c;
+                *transactions += t;
+            }
+            (Self::Prepares { prepares, runs }, Self::Prepares { prepares: p, runs: r }) => {
+                *prepares += p;
+                *runs += r;
+            }
+            (
+                Self::Connections { connections, connect_trips },
+                Self::Connections { connections: c, connect_trips: t },
+            ) => {
+                *connections += c;
+                *connect_trips += t;
+            }
+            (Self::Values { distinct, runs }, Self::Values { distinct: d, runs: r }) => {
+                *distinct += d;
+                *runs += r;
+            }
+            (Self::Objects { objects, calls }, Self::Objects { objects: o, calls: c }) => {
+                *objects += o;
+                *calls += c;
+            }
+            (
+                Self::Chatter { pings, settings, lookups },
+                Self::Chatter { pings: p, settings: s, lookups: l },
+            ) => {
+                *pings += p;
+                *settings += s;
+                *lookups += l;
+            }
+            (Self::Groups { groups, statements }, Self::Groups { groups: g, statements: s }) => {
+                *groups += g;
+                *statements += s;
+            }
+            (Self::Pairs { pairs }, Self::Pairs { pairs: p }) => *pairs += p,
+            (Self::CheckIns { rollbacks, reads }, Self::CheckIns { rollbacks: b, reads: r }) => {
+                *rollbacks += b;
+                *reads += r;
+            }
+            // Entries are keyed by code, and a code has one kind of evidence.
+            (_, _) => {}
+        }
+    }
+}

@@ -2,88 +2,7 @@
 //!
 //! Source: MySQL Internals, "Protocol Basics: Data Types"; MariaDB Knowledge Base, "Protocol Data Types".
 
-use crate::{Reader, WireError};
-
-/// First byte of a length-encoded value that is NULL.
-const NULL: u8 = 0xfb;
-const TWO_BYTES: u8 = 0xfc;
-const THREE_BYTES: u8 = 0xfd;
-const EIGHT_BYTES: u8 = 0xfe;
-
-impl<'a> Reader<'a> {
-    /// Takes an `int<2>`.
-    pub fn u16_le(&mut self) -> Result<u16, WireError> {
-        Ok(u16::from_le_bytes(self.array()?))
-    }
-
-    /// Takes an `int<3>`.
-    pub fn u24_le(&mut self) -> Result<u32, WireError> {
-        let [a, b, c] = self.array()?;
-        Ok(u32::from_le_bytes([a, b, c, 0]))
-    }
-
-    /// Takes an `int<4>`.
-    pub fn u32_le(&mut self) -> Result<u32, WireError> {
-        Ok(u32::from_le_bytes(self.array()?))
-    }
-
-    /// Takes an `int<8>`.
-    pub fn u64_le(&mut self) -> Result<u64, WireError> {
-        Ok(u64::from_le_bytes(self.array()?))
-    }
-
-    /// Takes an `int<lenenc>`: one, three, four or nine bytes, and no more than its value needs.
-    pub fn lenenc_le(&mut self) -> Result<u64, WireError> {
-        let (value, least) = match self.u8()? {
-            one @ 0..=0xfa => return Ok(u64::from(one)),
-            TWO_BYTES => (u64::from(self.u16_le()?), 0xfb),
-            THREE_BYTES => (u64::from(self.u24_le()?), 0x1_0000),
-            EIGHT_BYTES => (self.u64_le()?, 0x100_0000),
-            undefined => return Err(WireError::UndefinedValue(i32::from(undefined))),
-        };
-        if value < least { Err(WireError::OverlongInteger(value)) } else { Ok(value) }
-    }
-
-    /// Takes a `string<lenenc>`.
-    pub fn lenenc_bytes_le(&mut self) -> Result<&'a [u8], WireError> {
-        let length = self.lenenc_le()?;
-        self.bytes(usize::try_from(length).map_err(|_| WireError::Truncated)?)
-    }
-
-    /// Takes a `string<lenenc>` that may be NULL (0xfb), as the values of text rows are.
-    pub fn lenenc_value_le(&mut self) -> Result<Option<&'a [u8]>, WireError> {
-        if self.rest().first() == Some(&NULL) {
-            self.bytes(1)?;
-            return Ok(None);
-        }
-        self.lenenc_bytes_le().map(Some)
-    }
-
-    /// Takes a string with its length in one byte in front.
-    pub fn short_bytes(&mut self) -> Result<&'a [u8], WireError> {
-        let length = self.u8()?;
-        self.bytes(usize::from(length))
-    }
-
-    /// Takes a `string<EOF>`: all that is left.
-    pub fn all(&mut self) -> &'a [u8] {
-        let rest = self.rest();
-        *self = Self::new(&[]);
-        rest
-    }
-
-    /// Takes the byte that says which message this is.
-    pub(super) fn tag(&mut self, expected: u8) -> Result<(), WireError> {
-        match self.u8()? {
-            tag if tag == expected => Ok(()),
-            other => Err(WireError::UndefinedValue(i32::from(other))),
-        }
-    }
-
-    pub(super) fn is_at_end(&self) -> bool {
-        self.rest().is_empty()
-    }
-}
+use crate::reader::{EIGHT_BYTES, NULL, THREE_BYTES, TWO_BYTES};
 
 /// Appends an `int<lenenc>`.
 pub fn put_lenenc(out: &mut Vec<u8>, value: u64) {
@@ -138,6 +57,7 @@ pub(super) fn put_short_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Reader, WireError};
 
     #[test]
     fn each_integer_has_one_form_and_it_is_the_shortest() {

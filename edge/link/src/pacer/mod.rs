@@ -16,9 +16,10 @@ use std::sync::Arc;
 use rustix::event::epoll;
 use rustix::fd::OwnedFd;
 
-use crate::relay::{Control, Prepare, Target};
+use crate::control::Control;
 use crate::spec::LinkSpec;
 use crate::stats::LinkStats;
+use crate::target::{Prepare, Target};
 use running::Running;
 
 /// A relay that is ready to run: everything that can be refused has been granted.

@@ -10,7 +10,7 @@ use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 
-use crate::relay::{Prepare, Target};
+use crate::target::{Prepare, Target};
 
 /// One end of a relayed connection.
 #[derive(Debug)]

@@ -15,7 +15,6 @@ mod replies;
 mod rows;
 mod schema;
 mod settings;
-mod shown;
 mod statements;
 mod syntax;
 mod transaction;

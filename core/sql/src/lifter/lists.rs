@@ -3,7 +3,7 @@
 //! An element may have the same shape as the one kept before it: literals, parameters, NULL, TRUE and FALSE all count as
 //! the same. Such an element is taken back out of the template, and `, ...` is written once in its place.
 
-use crate::lifter::{Found, Parameter};
+use super::{Found, Parameter};
 use crate::template::Template;
 
 /// The state of a pass, to go back to when an element is dropped.

@@ -1,12 +1,8 @@
 //! One pass over a text: takes token by token and writes the template. What PostgreSQL's and MySQL's have in common is here
 //! with PostgreSQL's; MySQL's tokens are in `mysql`.
 
-mod mysql;
-
-pub(crate) use mysql::{MysqlPass, REPLACE};
-
-use crate::lifter::{COMMENTS_MAX, Found, LITERALS_MAX, Lifter, Parameter, Shift};
-use crate::lists::{Atom, List, Mark};
+use super::lists::{Atom, List, Mark};
+use super::{COMMENTS_MAX, Found, LITERALS_MAX, Lifter, Parameter, Shift};
 use crate::literal::LiteralKind;
 use crate::scan::{self, Class};
 use crate::template::Span;
@@ -18,7 +14,7 @@ const LIST_DEPTH_MAX: u32 = 256;
 
 /// What separates the next token from the one before.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Gap {
+pub(super) enum Gap {
     None,
     Blank,
     Semicolon,
@@ -34,17 +30,17 @@ pub(crate) struct Outcome {
 }
 
 pub(crate) struct Pass<'p> {
-    text: &'p [u8],
-    at: usize,
-    lifter: &'p mut Lifter,
+    pub(super) text: &'p [u8],
+    pub(super) at: usize,
+    pub(super) lifter: &'p mut Lifter,
     backslash_escapes: bool,
-    moves_parameters: bool,
-    gap: Gap,
-    previous: Previous,
-    previous_word: Keyword,
-    depth: u32,
+    pub(super) moves_parameters: bool,
+    pub(super) gap: Gap,
+    pub(super) previous: Previous,
+    pub(super) previous_word: Keyword,
+    pub(super) depth: u32,
     /// Number of the next literal.
-    next_number: u32,
+    pub(super) next_number: u32,
     /// Highest `$n` so far as the text has it.
     source_max: u32,
     outcome: Outcome,
@@ -100,12 +96,12 @@ impl<'p> Pass<'p> {
     }
 
     #[inline]
-    fn space(&mut self) {
+    pub(super) fn space(&mut self) {
         self.at = scan::blanks_end(self.text, self.at + 1);
         self.blank();
     }
 
-    fn blank(&mut self) {
+    pub(super) fn blank(&mut self) {
         if self.gap == Gap::None {
             self.gap = Gap::Blank;
         }
@@ -113,7 +109,7 @@ impl<'p> Pass<'p> {
 
     /// Copies the text up to `end` into the template.
     #[inline]
-    fn keep(&mut self, end: usize) -> Span {
+    pub(super) fn keep(&mut self, end: usize) -> Span {
         self.semicolon_gap();
         let blank = self.gap == Gap::Blank;
         let span = self.lifter.template.keep(self.text, self.at, end, blank);
@@ -123,19 +119,19 @@ impl<'p> Pass<'p> {
     }
 
     #[inline]
-    fn semicolon_gap(&mut self) {
+    pub(super) fn semicolon_gap(&mut self) {
         if self.gap == Gap::Semicolon {
             self.lifter.template.push(self.text, b"; ", self.at);
             self.gap = Gap::None;
         }
     }
 
-    fn set_previous(&mut self, previous: Previous) {
+    pub(super) fn set_previous(&mut self, previous: Previous) {
         self.previous = previous;
         self.previous_word = Keyword::None;
     }
 
-    fn word_at(&self, keyword: Keyword, span: Span) -> Word {
+    pub(super) fn word_at(&self, keyword: Keyword, span: Span) -> Word {
         Word { keyword, span, previous: self.previous, previous_word: self.previous_word, depth: self.depth }
     }
 
@@ -191,7 +187,7 @@ impl<'p> Pass<'p> {
         self.literal(end, if is_integer || has_radix { LiteralKind::Integer } else { LiteralKind::Decimal });
     }
 
-    fn literal(&mut self, end: usize, kind: LiteralKind) {
+    pub(super) fn literal(&mut self, end: usize, kind: LiteralKind) {
         self.semicolon_gap();
         let number = self.next_number;
         let span = self.lifter.template.place(self.text, end, number, self.gap == Gap::Blank);
@@ -287,7 +283,7 @@ impl<'p> Pass<'p> {
         if is_sign { self.number(end) } else { self.other(end) }
     }
 
-    fn follows_operand(&self) -> bool {
+    pub(super) fn follows_operand(&self) -> bool {
         match self.previous {
             Previous::Operand | Previous::Close | Previous::Dot => true,
             Previous::Word => {
@@ -327,13 +323,13 @@ impl<'p> Pass<'p> {
         self.set_previous(Previous::Dot);
     }
 
-    fn other(&mut self, end: usize) {
+    pub(super) fn other(&mut self, end: usize) {
         self.keep(end);
         self.lifter.tracker.on_other();
         self.set_previous(Previous::Operator);
     }
 
-    fn semicolon(&mut self) {
+    pub(super) fn semicolon(&mut self) {
         if self.depth > 0 || self.lifter.tracker.in_body() {
             return self.other(self.at + 1);
         }
@@ -350,7 +346,7 @@ impl<'p> Pass<'p> {
 
 /// Parentheses, commas and the lists they make.
 impl Pass<'_> {
-    fn open(&mut self) {
+    pub(super) fn open(&mut self) {
         let starts_in = self.text[self.at] == b'(' && self.previous_word == Keyword::In;
         let starts_array = self.text[self.at] == b'['
             && (self.previous_word == Keyword::Array
@@ -370,7 +366,7 @@ impl Pass<'_> {
         self.set_previous(Previous::Open);
     }
 
-    fn close(&mut self) {
+    pub(super) fn close(&mut self) {
         self.end_rows_of(self.depth);
         if self.is_in_list() {
             self.end_element();
@@ -389,7 +385,7 @@ impl Pass<'_> {
         }
     }
 
-    fn comma(&mut self) {
+    pub(super) fn comma(&mut self) {
         if self.is_in_list() {
             self.end_element();
         }
@@ -419,7 +415,7 @@ impl Pass<'_> {
         }
     }
 
-    fn word_in_list(&mut self, keyword: Keyword, span: Span) {
+    pub(super) fn word_in_list(&mut self, keyword: Keyword, span: Span) {
         match keyword {
             Keyword::Null | Keyword::True | Keyword::False => self.atom(span, 0, None),
             Keyword::Select | Keyword::With | Keyword::Values
@@ -431,7 +427,7 @@ impl Pass<'_> {
         }
     }
 
-    fn atom(&mut self, span: Span, number: u32, parameter: Option<u32>) {
+    pub(super) fn atom(&mut self, span: Span, number: u32, parameter: Option<u32>) {
         if self.lifter.lists.is_empty() || span.is_empty() {
             return;
         }

@@ -1,12 +1,18 @@
 //! The scanner's buffers, and what it found.
 
+mod lists;
+mod mysql;
+mod pass;
+
 use std::ops::Range;
+
+use lists::{Atom, List};
+use mysql::{MysqlPass, REPLACE};
+use pass::Pass;
 
 use crate::facts::{Facts, Name, SettingValue};
 use crate::kind::StatementKind;
-use crate::lists::{Atom, List};
 use crate::literal::{Literal, LiteralKind};
-use crate::pass::{MysqlPass, Pass, REPLACE};
 use crate::template::{Span, Template};
 use crate::tracker::Tracker;
 

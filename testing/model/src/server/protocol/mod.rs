@@ -1,5 +1,6 @@
 //! Messages of one client, and what they are answered by.
 
+mod shown;
 mod unasked;
 
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! What there is of a session, in lines.
 
-use super::protocol::Connection;
+use super::Connection;
 
 impl Connection {
     /// What the session's state is, in lines; what is private begins so.

@@ -3,8 +3,8 @@
 //! Source: MySQL 8.4 Reference Manual and MariaDB Knowledge Base, "Literal Values", "Schema Object Names", "Comments",
 //! "Expression Syntax"; where those leave it open, MariaDB 10.11 and MySQL 5.6 were asked.
 
-use super::{Gap, Pass};
-use crate::lifter::{COMMENTS_MAX, LITERALS_MAX, MysqlMode, Parameter};
+use super::pass::{Gap, Pass};
+use super::{COMMENTS_MAX, LITERALS_MAX, MysqlMode, Parameter};
 use crate::literal::LiteralKind;
 use crate::mysql_scan::{self as scan, Class, Number};
 use crate::template::Span;
