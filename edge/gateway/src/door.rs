@@ -22,11 +22,11 @@ use crate::conversation::Conversation;
 use crate::dial::Upstream;
 use crate::engine::{Connection, Engine};
 use crate::error::descriptors_hint;
-use crate::gateway::{Alive, LAST_WORDS_MAX, Shared, Stop, spawn};
 use crate::leg::Leg;
 use crate::notice::{Kind, Peer, notice, tell_end};
 use crate::opening::{Client, Opened, Opening};
 use crate::recorder::Recorder;
+use crate::shared::{Alive, LAST_WORDS_MAX, Shared, Stop, spawn};
 use crate::socket::{CLIENT_KEEPALIVES, Socket};
 
 /// Threads that look up names, for each door.

@@ -1,32 +1,28 @@
 use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use onetrip_ledger::trace::{TRACE_STREAM, TraceHeader};
-use onetrip_ledger::{Analyzer, Moment, StreamEncoder, ValueHasher};
+use onetrip_ledger::{Analyzer, Moment, StreamEncoder};
 use onetrip_link::LinkSpec;
-use onetrip_session::{Common, IsolationLevel, LobPolicy, Remedies, Texts, Verify};
+use onetrip_session::{Common, IsolationLevel, LobPolicy, Remedies, Verify};
 use onetrip_target::Conninfo;
 use onetrip_target::tls::TlsAcceptor;
 use tokio::sync::watch;
 
 use crate::GatewayError;
 use crate::address::ListenAddress;
-use crate::cancel::Cancels;
-use crate::dial::Dialer;
 use crate::door::{Door, Listening};
 use crate::engine::Engine;
 use crate::links::LinkOutcome;
 use crate::notice::tell_the_rest;
 use crate::recorder::{Recorded, Recorder, RecorderThread};
-use crate::spin::SpinLimit;
+use crate::shared::{Shared, Stop};
 
-/// How long connections may take to say their last words.
-pub(crate) const LAST_WORDS_MAX: Duration = Duration::from_secs(2);
 /// How long the trace's file may take nothing before it is left as it is.
 const TRACE_PATIENCE: Duration = Duration::from_secs(2);
 
@@ -127,20 +123,10 @@ impl Leader {
     /// TLS settings that cannot be used.
     pub fn lead_to(&self, upstream: Conninfo) -> Result<(), GatewayError> {
         let mut stream = origin(&upstream, self.shared.settle, &self.command);
-        let mut dialer = self.shared.dialer.write().unwrap_or_else(PoisonError::into_inner);
-        *dialer = Arc::new(dialer.leading_to(upstream)?);
+        self.shared.lead_to(upstream)?;
         self.recorder.take_last(TRACE_STREAM, &mut stream);
         Ok(())
     }
-}
-
-/// Whether connections go on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stop {
-    No,
-    /// No new ones; each ends when nothing is under way on it.
-    Draining,
-    Now,
 }
 
 /// What a gateway has seen.
@@ -156,52 +142,6 @@ pub struct Outcome {
     pub links: Vec<LinkOutcome>,
 }
 
-/// What all connections share.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    started: Instant,
-    pub(crate) hasher: ValueHasher,
-    pub(crate) keep_values: bool,
-    pub(crate) settle: Duration,
-    pub(crate) remedies: Remedies,
-    pub(crate) verify: Option<Verify>,
-    pub(crate) lobs: Arc<LobPolicy>,
-    pub(crate) isolation: Option<IsolationLevel>,
-    pub(crate) question_burst: Duration,
-    pub(crate) common: Arc<Common>,
-    pub(crate) texts: Arc<Texts>,
-    pub(crate) client_tls: Option<TlsAcceptor>,
-    pub(crate) spin: SpinLimit,
-    pub(crate) cancels: Cancels,
-    dialer: RwLock<Arc<Dialer>>,
-    pub(crate) accepted: AtomicU64,
-    /// Connections that are open.
-    open: AtomicU64,
-    pub(crate) next_number: AtomicU32,
-}
-
-impl Shared {
-    /// What connects to the database.
-    pub(crate) fn dialer(&self) -> Arc<Dialer> {
-        Arc::clone(&self.dialer.read().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// The time on the trace's clock.
-    pub(crate) fn now(&self) -> Moment {
-        self.moment(Instant::now())
-    }
-
-    /// A time on the trace's clock.
-    pub(crate) fn moment(&self, at: Instant) -> Moment {
-        Moment(at.saturating_duration_since(self.started).as_nanos() as u64)
-    }
-
-    /// When it is so late on the trace's clock; `None` where that is never.
-    pub(crate) fn instant(&self, at: Moment) -> Option<Instant> {
-        self.started.checked_add(Duration::from_nanos(at.0))
-    }
-}
-
 impl Gateway {
     /// Listens and serves, on threads of its own, until [`Self::stop`].
     ///
@@ -212,26 +152,7 @@ impl Gateway {
         let cores = thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let workers = config.threads.unwrap_or(cores).max(1);
         let mut origin = origin(&config.upstream, config.settle, &config.command);
-        let shared = Arc::new(Shared {
-            started: Instant::now(),
-            hasher: ValueHasher::new(),
-            keep_values: config.keep_values,
-            settle: config.settle,
-            remedies: config.remedies,
-            verify: config.verify,
-            lobs: Arc::new(config.lobs),
-            isolation: config.isolation,
-            question_burst: config.question_burst,
-            common: Arc::default(),
-            texts: Arc::default(),
-            client_tls: config.client_tls,
-            spin: SpinLimit::new(config.spin),
-            cancels: Cancels::default(),
-            dialer: RwLock::new(Arc::new(Dialer::new(config.upstream, config.link)?)),
-            accepted: AtomicU64::new(0),
-            open: AtomicU64::new(0),
-            next_number: AtomicU32::new(1),
-        });
+        let shared = Arc::new(Shared::new(&config)?);
         let (listening, address) = Listening::bind(&config.listen)?;
         let file = match &address {
             ListenAddress::Unix(path) => place_of(path).map(|place| (path.clone(), place)),
@@ -281,7 +202,7 @@ impl Gateway {
 
     /// Connections that are open now.
     pub fn open_connections(&self) -> u64 {
-        self.shared.open.load(Ordering::Relaxed)
+        self.shared.open()
     }
 
     /// Accepts no more clients; each connection ends with 57P01 when nothing is under way on it. [`Self::stop`] ends
@@ -332,23 +253,6 @@ fn place_of(path: &Path) -> Option<(u64, u64)> {
     path.symlink_metadata().ok().map(|found| (found.dev(), found.ino()))
 }
 
-/// A connection that is open, as long as this lives.
-#[derive(Debug)]
-pub(crate) struct Alive(Arc<Shared>);
-
-impl Alive {
-    pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        shared.open.fetch_add(1, Ordering::Relaxed);
-        Self(shared)
-    }
-}
-
-impl Drop for Alive {
-    fn drop(&mut self) {
-        self.0.open.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 /// The trace's record of where this run leads.
 fn origin(upstream: &Conninfo, settle: Duration, command: &str) -> StreamEncoder {
     let mut origin = StreamEncoder::default();
@@ -356,11 +260,4 @@ fn origin(upstream: &Conninfo, settle: Duration, command: &str) -> StreamEncoder
     let address = upstream.address();
     origin.origin(program.as_bytes(), address.as_bytes(), settle.as_nanos() as u64, command.as_bytes());
     origin
-}
-
-pub(crate) fn spawn<T: Send + 'static>(
-    name: &str,
-    body: impl FnOnce() -> T + Send + 'static,
-) -> Result<JoinHandle<T>, GatewayError> {
-    thread::Builder::new().name(name.into()).spawn(body).map_err(GatewayError::Start)
 }

@@ -10,7 +10,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::{ClientConnection, ServerConnection};
 
 use crate::channel::{Channel, HandshakeError};
-use crate::engine::Line;
+use crate::line::Line;
 use crate::socket::{PathTime, Socket};
 
 /// A client's leg or the database's: plain, or with TLS.

@@ -22,6 +22,7 @@ mod engine;
 mod error;
 mod gateway;
 mod leg;
+mod line;
 mod links;
 mod notice;
 mod opening;
@@ -29,6 +30,7 @@ mod overflow;
 mod ping;
 mod queue;
 mod recorder;
+mod shared;
 mod socket;
 mod spin;
 

@@ -15,11 +15,11 @@ use crate::channel::HandshakeError;
 use crate::conversation::Conversation;
 use crate::dial::Upstream;
 use crate::error::{client_failed, descriptors_hint};
-use crate::gateway::{Alive, Shared};
 use crate::leg::Leg;
 use crate::notice::Peer;
 use crate::overflow::TemporaryFiles;
 use crate::recorder::Recorder;
+use crate::shared::{Alive, Shared};
 use crate::socket::Socket;
 
 /// The first byte of a TLS handshake; a startup packet begins with a zero.

@@ -16,9 +16,9 @@ use onetrip_ledger::trace::{TRACE_STREAM, TraceHeader};
 use onetrip_ledger::{Analyzer, StreamEncoder, TraceError, TraceWriter};
 
 use crate::GatewayError;
-use crate::gateway::spawn;
 use crate::notice::{Kind, notice};
 use crate::queue::{Block, Handing, Taking, bytes_of, queue};
+use crate::shared::spawn;
 
 /// Bytes that may wait for the recorder.
 const RECORDER_BYTES_MAX: usize = 32 << 20;

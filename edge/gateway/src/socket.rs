@@ -132,7 +132,7 @@ impl From<UnixStream> for Socket {
 mod tcp_info {
     use std::os::fd::{AsRawFd, BorrowedFd};
 
-    use super::PathTime;
+    use crate::socket::PathTime;
 
     /// Places of `tcpi_rtt` and `tcpi_min_rtt` in Linux's `struct tcp_info` (`include/uapi/linux/tcp.h`), which
     /// only ever grows at its end.

@@ -10,18 +10,18 @@ use onetrip_ledger::Moment;
 use onetrip_session::Verdict;
 
 use super::inbox::{Inbox, Place};
-use super::line::Line;
 use crate::GatewayError;
 use crate::buffer::Buffer;
 use crate::cancel::{Gate, Target};
 use crate::conversation::Conversation;
 use crate::dial::Upstream;
 use crate::error::{client_failed, is_gone, server_failed};
-use crate::gateway::{Alive, Shared, Stop};
 use crate::leg::Leg;
+use crate::line::Line;
 use crate::notice::{Peer, notice};
 use crate::opening::{Opening, end_books};
 use crate::recorder::{Batch, Recorder};
+use crate::shared::{Alive, Shared, Stop};
 
 /// The kernel is asked for the path's times at most this often.
 const PATH_EVERY: Duration = Duration::from_secs(1);

@@ -8,7 +8,7 @@ use std::{io, mem};
 use mio::{Registry, Token};
 
 use super::connection::Served;
-use crate::gateway::Stop;
+use crate::shared::Stop;
 
 /// The loop's token of its inbox; connections count from zero.
 pub(super) const TOKEN: Token = Token(usize::MAX);

@@ -10,7 +10,6 @@
 
 mod connection;
 mod inbox;
-mod line;
 mod load;
 mod worker;
 
@@ -19,11 +18,10 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 pub(crate) use connection::Connection;
-pub(crate) use line::Line;
 
 use crate::GatewayError;
-use crate::gateway::{Shared, Stop, spawn};
 use crate::recorder::Recorder;
+use crate::shared::{Shared, Stop, spawn};
 use connection::Served;
 use inbox::{Errand, Inbox};
 use load::Load;

@@ -15,9 +15,9 @@ use super::connection::{Served, Side, Then, Turn, Visit};
 use super::inbox::{self, Errand, Inbox};
 use super::load::{Load, Meter};
 use crate::GatewayError;
-use crate::gateway::{LAST_WORDS_MAX, Stop};
 use crate::notice::{Kind, notice, tell_end};
 use crate::recorder::Batch;
+use crate::shared::{LAST_WORDS_MAX, Stop};
 use crate::spin::Spinner;
 
 /// What the loop is told at once.

@@ -47,18 +47,18 @@ impl Line {
     }
 
     /// Has the loop say when bytes come.
-    pub(super) fn register(&self, registry: &Registry, token: Token) -> io::Result<()> {
+    pub(crate) fn register(&self, registry: &Registry, token: Token) -> io::Result<()> {
         registry.register(&mut SourceFd(&self.raw.socket.as_raw_fd()), token, Interest::READABLE)
     }
 
     /// The loop no longer says anything of it.
-    pub(super) fn deregister(&mut self, registry: &Registry) -> io::Result<()> {
+    pub(crate) fn deregister(&mut self, registry: &Registry) -> io::Result<()> {
         self.waits_to_write = false;
         registry.deregister(&mut SourceFd(&self.raw.socket.as_raw_fd()))
     }
 
     /// Has the loop say when bytes are taken again, as long as something waits for that.
-    pub(super) fn attend(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
+    pub(crate) fn attend(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
         let waits = !self.raw.may_write;
         if waits == self.waits_to_write {
             return Ok(());
@@ -70,7 +70,7 @@ impl Line {
     }
 
     /// What the loop says.
-    pub(super) fn heard(&mut self, event: &mio::event::Event) {
+    pub(crate) fn heard(&mut self, event: &mio::event::Event) {
         let has_ended = event.is_read_closed() || event.is_error();
         self.raw.is_ending |= has_ended;
         self.raw.may_read |= event.is_readable() || has_ended;
@@ -78,17 +78,17 @@ impl Line {
     }
 
     /// Something may have come of which the loop has not said anything yet.
-    pub(super) fn look(&mut self) {
+    pub(crate) fn look(&mut self) {
         self.raw.may_read = true;
     }
 
     /// Whether it is of use to read.
-    pub(super) fn may_read(&self) -> bool {
+    pub(crate) fn may_read(&self) -> bool {
         self.raw.may_read || self.holds_bytes
     }
 
     /// Reads into `into`; `None` where nothing is there, and zero bytes are the end of the stream.
-    pub(super) fn read(&mut self, into: &mut [u8]) -> io::Result<Option<usize>> {
+    pub(crate) fn read(&mut self, into: &mut [u8]) -> io::Result<Option<usize>> {
         let read = self.channel.read(&mut self.raw, into);
         // Behind what came, TLS may hold more, or the end: no event of the socket follows for those.
         self.holds_bytes = !self.channel.is_plain() && matches!(read, Ok(1..));
@@ -99,7 +99,7 @@ impl Line {
     }
 
     /// Sends what is decided; `false` where not all of it is taken now.
-    pub(super) fn send(&mut self, buffer: &mut Buffer) -> io::Result<bool> {
+    pub(crate) fn send(&mut self, buffer: &mut Buffer) -> io::Result<bool> {
         while !buffer.is_sent() {
             match self.channel.write(&mut self.raw, buffer.unsent()) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
@@ -112,13 +112,13 @@ impl Line {
     }
 
     /// Says that nothing more will be sent. Whoever asks for it can do no more if that fails.
-    pub(super) fn shut_down(&mut self) {
+    pub(crate) fn shut_down(&mut self) {
         if matches!(self.channel.close(&mut self.raw), Ok(true)) {
             let _ = shutdown(&self.raw.socket, Shutdown::Write);
         }
     }
 
-    pub(super) fn path_time(&self) -> Option<PathTime> {
+    pub(crate) fn path_time(&self) -> Option<PathTime> {
         if !self.is_tcp {
             return None;
         }
