@@ -1,11 +1,11 @@
 use std::str::FromStr;
 
-use onetrip_login::ChannelBinding;
+use onetrip_login::{ChannelBinding, Login};
 use onetrip_target::{Conninfo, Environment, Host, RequireAuth, Secret, passfile};
 use onetrip_wire::pg::{PROTOCOL_3_0, ProtocolVersion};
 
 use crate::ConnectError;
-use crate::core::{Limits, Login};
+use crate::core::Limits;
 
 const PROTOCOL_3_2: ProtocolVersion = ProtocolVersion { major: 3, minor: 2 };
 

@@ -15,6 +15,7 @@ mod address;
 mod buffer;
 mod cancel;
 mod channel;
+mod config;
 mod conversation;
 mod dial;
 mod door;
@@ -35,8 +36,9 @@ mod socket;
 mod spin;
 
 pub use address::{ListenAddress, ListenAddressError};
+pub use config::GatewayConfig;
 pub use error::{GatewayError, with_causes};
-pub use gateway::{Gateway, GatewayConfig, Leader, Outcome};
+pub use gateway::{Gateway, Leader, Outcome};
 pub use links::LinkOutcome;
 pub use notice::{tell, wait_until_told};
 pub use onetrip_session::{

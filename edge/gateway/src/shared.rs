@@ -12,8 +12,8 @@ use onetrip_target::tls::TlsAcceptor;
 
 use crate::GatewayError;
 use crate::cancel::Cancels;
+use crate::config::GatewayConfig;
 use crate::dial::Dialer;
-use crate::gateway::GatewayConfig;
 use crate::spin::SpinLimit;
 
 /// How long connections may take to say their last words.

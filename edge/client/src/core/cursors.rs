@@ -1,10 +1,11 @@
 //! Results that are read side by side, each by a portal of its own, with rows fetched ahead.
 
+use onetrip_wire::pg::TransactionStatus;
 use std::collections::{HashMap, VecDeque};
 use std::num::NonZeroU32;
 
 use super::{Connection, Event, Fetch, OperationId, Request, Window};
-use crate::{Columns, Error, Param, ResultSet, Row, TransactionStatus, Usage};
+use crate::{Columns, Error, Param, ResultSet, Row, Usage};
 
 /// A result that is read in parts, next to others. It lives until the end of the transaction.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -1,7 +1,8 @@
 //! Results of statements outside blocks, kept whole.
 
 use super::{Connection, Event, Request};
-use crate::{CommandTag, Done, Error, OperationId, ResultSet, TransactionStatus};
+use crate::{CommandTag, Done, Error, OperationId, ResultSet};
+use onetrip_wire::pg::TransactionStatus;
 
 /// Takes a call's events and keeps what its statements did, one [`Done`] for each.
 #[derive(Debug, Default)]

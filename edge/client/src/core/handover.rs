@@ -1,5 +1,6 @@
 use super::Connection;
-use crate::{Error, TransactionStatus};
+use crate::Error;
+use onetrip_wire::pg::TransactionStatus;
 
 impl Connection {
     /// Makes the session ready for somebody else, without waiting: a transaction that is open is rolled back along with

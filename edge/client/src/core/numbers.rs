@@ -2,13 +2,6 @@
 
 use super::{Connection, OperationId, Outcome};
 
-impl OperationId {
-    /// The id with this number; it may be no operation's.
-    pub(crate) fn of_number(number: u64) -> Self {
-        Self(number)
-    }
-}
-
 impl Connection {
     /// The operation of the block with a number.
     pub(crate) fn operation_of_block(&self, number: u64) -> Option<OperationId> {

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use onetrip_login::{Channel, Dialogue, Heard, TlsAnswer};
+use onetrip_login::{Channel, Dialogue, Heard, Login, TlsAnswer};
 use onetrip_target::Host;
 use onetrip_target::tls::TlsPlan;
 use onetrip_wire::pg::encode_ssl_request;
 
 use super::request::Limits;
 use super::stream::{Frame, Stream};
-use super::{CancelKey, Connection, Login};
+use super::{CancelKey, Connection};
 use crate::{ConnectError, ServerError};
 
 /// Whether a connection speaks TLS.

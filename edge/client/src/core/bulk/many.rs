@@ -1,10 +1,13 @@
+use onetrip_wire::pg::TransactionStatus;
 use postgres_types::Type;
 
 use super::insert::Insert;
 use super::values::{self, Misfit};
-use super::{Bulk, BulkDone, BulkError, Piece, Sets, pays, push_arrays, with_set};
+use super::{
+    Bulk, BulkDone, BulkError, Piece, Sets, parameter_types, pays, push_arrays, push_facts, with_set,
+};
 use crate::core::{Connection, OnError, OperationId, Request};
-use crate::{Done, Error, Outcome, TransactionStatus, Usage};
+use crate::{Done, Error, Outcome, Usage};
 
 /// One statement with many sets of parameters, without its waiting: call [`step`](Self::step) and do what it says,
 /// until it says that all is done.
@@ -82,7 +85,7 @@ impl Many {
         };
         let mut types = None;
         if way == Bulk::Unnest && sets.count() > 0 {
-            types = core.parameter_types(statement, sets, true);
+            types = parameter_types(core, statement, sets, true);
         }
         Ok(Self {
             statement: statement.to_owned(),
@@ -144,7 +147,7 @@ impl Many {
         match self.insert.as_ref().filter(|_| is_open) {
             None => self.push_next(core, sets),
             Some(insert) => {
-                let asked = core.push_facts(&self.statement, sets, &insert.table)?;
+                let asked = push_facts(core, &self.statement, sets, &insert.table)?;
                 self.stage = Stage::Asked(asked);
                 Ok(ManyStep::Answer(asked))
             }
@@ -154,7 +157,7 @@ impl Many {
     /// Takes the answer; false where there is none, and the block has to end before the sets can go one by one.
     fn learn(&mut self, core: &mut Connection, asked: OperationId, sets: &dyn Sets) -> bool {
         let facts = core.take_result(asked);
-        let types = core.parameter_types(&self.statement, sets, false);
+        let types = parameter_types(core, &self.statement, sets, false);
         self.types = types.filter(|types| types.iter().all(values::has_plain_arrays));
         if self.wanted == Bulk::Auto {
             let (same, copied) = facts.as_ref().map_or((false, false), read_facts);

@@ -162,22 +162,25 @@ fn push_arrays(
     core.push(&Request::new(text, &parameters), None)
 }
 
-impl Connection {
-    /// Adds the question what a table is like, with `statement` prepared anew before it.
-    fn push_facts(&mut self, statement: &str, sets: &dyn Sets, table: &str) -> Result<OperationId, Error> {
-        // In a transaction an error of the question is nobody's.
-        let on_error = self.block_in_transaction().then_some(OnError::Continue);
-        self.push_after(&Request::new(FACTS, &[&table]), on_error, |core, id| {
-            with_set(sets, 0, |set| core.put_prepare_anew(id, statement, set));
-        })
-    }
+/// Adds the question what a table is like, with `statement` prepared anew before it.
+fn push_facts(
+    core: &mut Connection,
+    statement: &str,
+    sets: &dyn Sets,
+    table: &str,
+) -> Result<OperationId, Error> {
+    // In a transaction an error of the question is nobody's.
+    let on_error = core.block_in_transaction().then_some(OnError::Continue);
+    core.push_after(&Request::new(FACTS, &[&table]), on_error, |core, id| {
+        with_set(sets, 0, |set| core.put_prepare_anew(id, statement, set));
+    })
+}
 
-    /// The types of a statement's parameters, where all are PostgreSQL's own; with `is_ready`, only of one that is
-    /// prepared.
-    fn parameter_types(&self, statement: &str, sets: &dyn Sets, is_ready: bool) -> Option<Vec<Type>> {
-        let oids: &[Oid] = with_set(sets, 0, |set| self.statements.parameters(statement, set, is_ready))?;
-        oids.iter().map(|oid| Type::from_oid(*oid)).collect()
-    }
+/// The types of a statement's parameters, where all are PostgreSQL's own; with `is_ready`, only of one that is
+/// prepared.
+fn parameter_types(core: &Connection, statement: &str, sets: &dyn Sets, is_ready: bool) -> Option<Vec<Type>> {
+    let oids: &[Oid] = with_set(sets, 0, |set| core.statements.parameters(statement, set, is_ready))?;
+    oids.iter().map(|oid| Type::from_oid(*oid)).collect()
 }
 
 /// Calls with the values of a set side by side.

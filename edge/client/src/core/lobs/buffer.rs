@@ -1,10 +1,11 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
+use onetrip_wire::Prefetch;
+use postgres_types::Type;
+
 use super::prefetch::first_part;
 use super::{LobPart, LobSource, PIECE};
-use crate::core::Prefetch;
-use crate::types::Type;
 use crate::{Columns, Done, Error, Row};
 
 /// Bytes or characters of a piece.

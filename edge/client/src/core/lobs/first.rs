@@ -1,5 +1,7 @@
+use onetrip_wire::Prefetch;
+
 use super::{Lob, LobPart, LobSource};
-use crate::core::{Connection, OperationId, Prefetch};
+use crate::core::{Connection, OperationId};
 use crate::{Error, Outcomes};
 
 /// What is fetched of many large values together, without its waiting: an operation for each in a block that aborts.

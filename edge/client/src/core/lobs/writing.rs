@@ -1,6 +1,8 @@
+use onetrip_wire::pg::Oid;
+
 use super::PIECE;
 use crate::core::{Connection, Request};
-use crate::{Error, Oid, Param};
+use crate::{Error, Param};
 
 const WRITE_OBJECT: &str = "SELECT lo_put($1::oid, $2::int8, $3::bytea)";
 

@@ -1,5 +1,6 @@
-use crate::core::{Connection, Outcome};
-use crate::{Done, Error, OperationId};
+use super::block::{Done, Outcome};
+use super::connection::Connection;
+use crate::{Error, OperationId};
 
 /// What became of the operations of a block, after its end.
 #[derive(Debug)]
