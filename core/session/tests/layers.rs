@@ -5,8 +5,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-#[path = "layers/imports.rs"]
-mod imports;
 #[path = "layers/receivers.rs"]
 mod receivers;
 
@@ -227,19 +225,6 @@ fn no_file_names_a_folder_above_its_own() {
         }
     }
     assert!(looked_at.iter().all(|count| *count > 1), "{looked_at:?}");
-}
-
-#[test]
-fn no_files_of_different_folders_depend_on_each_other() {
-    let files = files("").into_iter().map(|(path, text)| {
-        let file = path.strip_prefix(sources()).expect("it is below").to_string_lossy().into_owned();
-        (file, text)
-    });
-    let graph = imports::graph(&files.collect::<Vec<_>>());
-    let edges: usize = graph.values().map(|others| others.len()).sum();
-    assert!(graph.len() > 80 && edges > 400, "{} files, {edges} edges", graph.len());
-    let circles = imports::in_circles(&graph);
-    assert!(circles.is_empty(), "{circles:#?}");
 }
 
 #[test]
