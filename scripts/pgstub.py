@@ -16,6 +16,8 @@ import struct
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from typing import Self
 
 STATEMENT = re.compile(rb"SELECT '(\w+)'(?: AS \"\w+\")?(?: FROM pg_sleep\(([\d.]+)\))?")
 CANCEL_REQUEST = struct.pack(">I", 80877102)
@@ -26,8 +28,8 @@ def message(tag: bytes, body: bytes = b"") -> bytes:
     return tag + struct.pack(">I", len(body) + 4) + body
 
 
-def main() -> None:
-    """Lets everybody in, and answers `SELECT 'word'`, with `FROM pg_sleep(N)` later."""
+def main(serve: Callable[[socket.socket], None]) -> None:
+    """Lets everybody in, and serves each in a process of its own."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     listener = socket.create_server(("127.0.0.1", 0), backlog=256)
     print(listener.getsockname()[1], flush=True)
@@ -72,9 +74,10 @@ def serve(stream: socket.socket) -> None:
 
 class Stub:
     name = "stub"
+    program = __file__
 
-    def __enter__(self) -> Stub:
-        command = [sys.executable, __file__]
+    def __enter__(self) -> Self:
+        command = [sys.executable, self.program]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
         self.port = int(self.process.stdout.readline())
@@ -86,4 +89,4 @@ class Stub:
 
 
 if __name__ == "__main__":
-    main()
+    main(serve)

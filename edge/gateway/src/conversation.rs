@@ -3,7 +3,7 @@
 use std::fmt;
 
 use onetrip_ledger::{Moment, StreamEncoder};
-use onetrip_session::{BackendKey, MysqlSession, Session, SessionError, Verdict};
+use onetrip_session::{BackendKey, MysqlSession, Refused, Session, SessionError, Verdict};
 
 use crate::notice::Kind;
 
@@ -195,8 +195,15 @@ impl Conversation for MysqlSession {
         true
     }
 
-    fn refuse(&mut self, _sqlstate: &str, message: &str, _hint: Option<&str>) {
-        self.refuse(message);
+    fn refuse(&mut self, sqlstate: &str, message: &str, hint: Option<&str>) {
+        // There is no place of its own for a hint.
+        let message = hint.map_or_else(|| message.to_owned(), |hint| format!("{message}. {hint}"));
+        let why = match sqlstate {
+            "53300" => Refused::Full,
+            "57P01" | "57P03" => Refused::Stopping,
+            _ => Refused::Other,
+        };
+        self.refuse(why, &message);
     }
 
     fn take_notice(&mut self) -> Option<(Kind, String)> {

@@ -198,6 +198,8 @@ mod tests {
             user_timeout: Some(Duration::from_millis(1500)),
         };
         assert_eq!(conninfo(set).keepalives, expected);
+        let mysql = Conninfo::parse(&format!("mysql://ann@db/shop?{set}"), &Environment::default());
+        assert_eq!(mysql.expect("it names a server").keepalives, expected);
         assert!(!conninfo("keepalives=0").keepalives.is_on);
         assert_eq!(conninfo("keepalives_idle=0").keepalives.idle, None);
         let text = "postgres://ann@db/shop?keepalives_idle=soon";

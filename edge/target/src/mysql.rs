@@ -57,7 +57,7 @@ pub(crate) fn resolve(settings: &Settings) -> Result<Conninfo, ConninfoError> {
         user: settings.get_nonempty("user").map(str::to_owned),
         dbname: settings.get_nonempty("dbname").map(str::to_owned),
         sslmode: if wants_no_tls(settings) { SslMode::Disable } else { SslMode::Prefer },
-        keepalives: Keepalives::default(),
+        keepalives: Keepalives::resolve(settings)?,
         ..nothing
     })
 }

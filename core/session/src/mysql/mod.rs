@@ -39,8 +39,6 @@ use books::Books;
 pub use books::Unseen;
 pub use config::MysqlConfig;
 
-/// Number of an error that has no other (`ER_UNKNOWN_ERROR`).
-const UNKNOWN_ERROR: u16 = 1105;
 /// Bytes of a payload that has to be known whole.
 const CONTROL_BYTES_MAX: usize = 256 << 10;
 /// Commands that may be unanswered; a client that sends on without reading waits.
@@ -55,6 +53,20 @@ const SETTINGS: Settings = Settings {
     statements_max: STATEMENTS_MAX,
     is_decrypted: false,
 };
+
+/// Why a client is not greeted, by the servers' numbers.
+///
+/// Source: MariaDB Knowledge Base, "MariaDB Error Code Reference".
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u16)]
+pub enum Refused {
+    /// There is no room for another connection (`ER_CON_COUNT_ERROR`).
+    Full = 1040,
+    /// The gateway ends (`ER_SERVER_SHUTDOWN`).
+    Stopping = 1053,
+    /// Another reason (`ER_UNKNOWN_ERROR`).
+    Other = 1105,
+}
 
 /// One client's conversation with a MySQL or MariaDB server, watched.
 #[derive(Debug)]
@@ -125,9 +137,9 @@ impl MysqlSession {
     }
 
     /// Tells a client that has not been greeted why it will not be.
-    pub fn refuse(&mut self, message: &str) {
+    pub fn refuse(&mut self, why: Refused, message: &str) {
         if self.books.refused_by_gateway(message) {
-            let error = ErrPacket { code: UNKNOWN_ERROR, state: None, message: message.as_bytes() };
+            let error = ErrPacket { code: why as u16, state: None, message: message.as_bytes() };
             packet(&mut self.to_client, 0, |out| error.encode(out));
         }
     }

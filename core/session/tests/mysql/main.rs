@@ -5,7 +5,7 @@ mod findings;
 mod stage;
 
 use onetrip_ledger::{Moment, NoSession, Obstacle, Outcome, Steps, TransactionStatus, UnitKind};
-use onetrip_session::{MysqlConfig, MysqlSession, Unseen, Verdict};
+use onetrip_session::{MysqlConfig, MysqlSession, Refused, Unseen, Verdict};
 use onetrip_wire::mysql::dialogue::Side;
 
 use stage::{
@@ -349,11 +349,14 @@ fn a_server_that_does_not_let_the_client_in_is_quoted() {
 fn a_client_that_cannot_be_led_on_is_told_why_before_a_greeting_only() {
     let hasher = onetrip_ledger::ValueHasher::new();
     let mut session = MysqlSession::new(stage::config(&hasher));
-    session.refuse("onetrip cannot reach the database");
+    session.refuse(Refused::Other, "onetrip cannot reach the database");
     assert_eq!(session.to_client()[..7], *b"\x24\0\0\0\xff\x51\x04");
     assert!(session.to_client().ends_with(b"onetrip cannot reach the database"));
+    let mut full = MysqlSession::new(stage::config(&hasher));
+    full.refuse(Refused::Full, "too many");
+    assert_eq!(full.to_client()[4..7], *b"\xff\x10\x04", "ER_CON_COUNT_ERROR");
     let mut stage = Stage::serving();
-    stage.session.refuse("the gateway is shutting down");
+    stage.session.refuse(Refused::Stopping, "the gateway is shutting down");
     assert!(stage.session.to_client().is_empty(), "it would be taken for an answer");
 }
 
