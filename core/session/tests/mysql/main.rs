@@ -2,6 +2,7 @@
 
 mod bounds;
 mod findings;
+mod simulation;
 mod stage;
 
 use onetrip_ledger::{Moment, NoSession, Obstacle, Outcome, Steps, TransactionStatus, UnitKind};
