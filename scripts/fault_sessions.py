@@ -6,15 +6,13 @@ has its answer, or how it is told that it is over."""
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import select
-import signal
 import socket
 import struct
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Self
 
 import mystub
 import pgserver
@@ -258,35 +256,58 @@ def is_end(payload: bytes) -> bool:
 # --- Databases.
 
 
-class PostgresStub(pgstub.Stub):
-    session = PostgresSession
+class Database:
+    """What a trial is made with. Where nothing else is said, each session has a process of its own."""
+
+    name: str
+    port: int
+    session: type[Session]
     # What a server says that has no room for another session.
-    too_many = "53300"
+    too_many: str
 
     def url(self, port: int, settings: str) -> str:
-        return f"postgres://onetrip@127.0.0.1:{port}/postgres?sslmode=disable{settings}"
+        raise NotImplementedError
 
     def process_of(self, session: Session) -> int:
         """What serves a session."""
         return session.pid
 
     def serves_others(self) -> bool:
-        """Whether a session's process serves it alone."""
+        """Whether others are served while a session's process stands still."""
         return True
 
     def comes_back(self) -> None:
         """Waits until it serves again, after a process was killed."""
 
 
-class PostgreSQL:
-    name = "PostgreSQL"
+class OfPostgres(Database):
     session = PostgresSession
-    too_many = PostgresStub.too_many
-    url = PostgresStub.url
-    process_of = PostgresStub.process_of
-    serves_others = PostgresStub.serves_others
+    too_many = "53300"
 
-    def __enter__(self) -> PostgreSQL:
+    def url(self, port: int, settings: str) -> str:
+        return f"postgres://onetrip@127.0.0.1:{port}/postgres?sslmode=disable{settings}"
+
+
+class OfMysql(Database):
+    session = MysqlSession
+    too_many = "1040"
+
+    def url(self, port: int, settings: str) -> str:
+        return f"mysql://onetrip@127.0.0.1:{port}/?sslmode=disable{settings}"
+
+
+class PostgresStub(pgstub.Stub, OfPostgres):
+    pass
+
+
+class MysqlStub(mystub.Stub, OfMysql):
+    pass
+
+
+class PostgreSQL(OfPostgres):
+    name = "PostgreSQL"
+
+    def __enter__(self) -> Self:
         self.server = pgserver.PgServer(auth="trust")
         self.port = self.server.__enter__().port
         return self
@@ -298,25 +319,12 @@ class PostgreSQL:
         time.sleep(A_WHILE)  # it ends all sessions, and starts again
 
 
-class MysqlStub(mystub.Stub):
-    session = MysqlSession
-    too_many = "1040"
+class MariaDB(OfMysql):
+    """One process for all."""
 
-    def url(self, port: int, settings: str) -> str:
-        return f"mysql://onetrip@127.0.0.1:{port}/?sslmode=disable{settings}"
-
-    process_of = PostgresStub.process_of
-    serves_others = PostgresStub.serves_others
-    comes_back = PostgresStub.comes_back
-
-
-class MariaDB:
     name = "MariaDB"
-    session = MysqlSession
-    too_many = MysqlStub.too_many
-    url = MysqlStub.url
 
-    def __enter__(self) -> MariaDB:
+    def __enter__(self) -> Self:
         self.server = MysqlServer("mariadb")
         self.port = self.server.__enter__().port
         return self
@@ -336,14 +344,3 @@ class MariaDB:
         self.server.process.wait()
         if not self.server.try_start(self.port):
             raise Fault(f"MariaDB does not start again: {self.server.log_text()}")
-
-
-def stop(process: int) -> None:
-    os.kill(process, signal.SIGSTOP)
-
-
-def resume(process: int) -> None:
-    os.kill(process, signal.SIGCONT)
-
-
-Database = Any
