@@ -86,13 +86,13 @@ fn every_way_writes_the_same_rows() {
 }
 
 #[test]
-fn copies_and_arrays_are_a_trip_and_auto_asks_in_one_more() {
+fn copies_and_arrays_are_a_trip_and_auto_asks_once_in_one_more() {
     let turns = Turns::before(Server::shared());
     let mut client = Client::connect(&Server::shared().url_at(turns.port)).unwrap();
     client.script(TABLE).unwrap();
     let keys: Vec<i32> = (0..MANY).collect();
     for (way, first, later) in
-        [(Bulk::Pipeline, 1, 1), (Bulk::Unnest, 1, 1), (Bulk::Copy, 1, 1), (Bulk::Auto, 2, 2)]
+        [(Bulk::Pipeline, 1, 1), (Bulk::Unnest, 1, 1), (Bulk::Copy, 1, 1), (Bulk::Auto, 2, 1)]
     {
         if way == Bulk::Auto {
             // A session that has seen no distance yet.
@@ -126,14 +126,140 @@ fn far_from_the_server_auto_asks_only_where_it_saves_a_trip() {
     }
     assert!(client.core().round_trip() >= Some(Duration::from_millis(16)));
     let keys: Vec<i32> = (0..15 * MANY).collect();
-    for (sets, way) in [(&keys[..2000], Bulk::Pipeline), (&keys[..], Bulk::Copy)] {
+    let (few, all) = (&keys[..2000], &keys[..]);
+    // The pipeline asks beside its sets; from then on a guard travels along.
+    for (sets, way) in [(few, Bulk::Pipeline), (few, Bulk::Copy), (all, Bulk::Copy)] {
         client.script("TRUNCATE bulk").unwrap();
         let before = client.core().trips();
         assert_eq!(insert_keys(&mut client, Bulk::Auto, sets).unwrap().way, way);
-        let trips = if way == Bulk::Pipeline { 1 } else { 2 };
-        assert_eq!(client.core().trips() - before, trips, "{} sets", sets.len());
+        assert_eq!(client.core().trips() - before, 1, "{} sets", sets.len());
         assert_eq!(client.execute("SELECT FROM bulk", &[]).unwrap(), sets.len() as u64);
     }
+    client.script("CREATE TEMP TABLE other (id int)").unwrap();
+    let sets: Vec<[&dyn Param; 1]> = all.iter().map(|key| [key as &dyn Param]).collect();
+    let before = client.core().trips();
+    let insert = "INSERT INTO other (id) VALUES ($1)";
+    assert_eq!(client.execute_many(insert, sets.iter().map(|set| &set[..])).unwrap(), 30_000);
+    assert_eq!(client.core().trips() - before, 2, "so many sets are worth a question");
+}
+
+/// A table of its own name, which other sessions see, too.
+fn shared_table(name: &str, columns: &str) -> Client {
+    let mut client = Client::connect(&Server::shared().url()).unwrap();
+    client.script(&format!("DROP TABLE IF EXISTS {name} CASCADE; CREATE TABLE {name} ({columns})")).unwrap();
+    client
+}
+
+fn insert_ids(
+    client: &mut Client,
+    table: &str,
+    count: i32,
+    begins: bool,
+) -> Result<onetrip_client::BulkDone, BulkError> {
+    struct Ids(Vec<i32>);
+    impl onetrip_client::core::Sets for Ids {
+        fn count(&self) -> usize {
+            self.0.len()
+        }
+        fn width(&self, _: usize) -> usize {
+            1
+        }
+        fn value(&self, set: usize, _: usize) -> &dyn Param {
+            &self.0[set]
+        }
+    }
+    let statement = format!("INSERT INTO {table} (id) VALUES ($1)");
+    client.run_many(Bulk::Auto, &statement, &Ids((0..count).collect()), begins)
+}
+
+/// What rows for a row's trigger to see before it.
+const COUNTING: &str = "CREATE OR REPLACE FUNCTION counting() RETURNS trigger LANGUAGE plpgsql AS $$
+     BEGIN EXECUTE format('SELECT count(*) FROM %I', TG_TABLE_NAME) INTO NEW.seen; RETURN NEW; END $$";
+
+#[test]
+fn a_guard_finds_what_another_session_has_changed() {
+    for begins in [false, true] {
+        for (count, known) in [(150, Bulk::Unnest), (MANY, Bulk::Copy)] {
+            let mut client = shared_table("guarded", "id int, seen bigint");
+            let mut other = Client::connect(&Server::shared().url()).unwrap();
+            let insert = |client: &mut Client| {
+                client.script("TRUNCATE guarded").unwrap();
+                let before = client.core().trips();
+                let done = insert_ids(client, "guarded", count, begins).unwrap();
+                let trips = client.core().trips() - before;
+                assert_eq!(done.rows, u64::try_from(count).unwrap());
+                if begins {
+                    assert_eq!(client.transaction_status(), TransactionStatus::Active);
+                    client.commit().unwrap();
+                }
+                (done.way, trips)
+            };
+            let place = format!("{count} sets, begins: {begins}");
+            insert(&mut client);
+            assert_eq!(insert(&mut client), (known, 1), "{place}");
+            other.script(COUNTING).unwrap();
+            other
+                .script("CREATE TRIGGER seen BEFORE INSERT ON guarded FOR EACH ROW EXECUTE FUNCTION counting()")
+                .unwrap();
+            assert_eq!(insert(&mut client), (Bulk::Pipeline, 2), "{place}: the guard fails, and the sets go one by one");
+            let sum = "SELECT sum(seen)::text FROM guarded";
+            assert_eq!(text(&mut client, sum), (i64::from(count) * i64::from(count - 1) / 2).to_string(), "{place}");
+            let (way, _) = insert(&mut client);
+            assert_eq!(way, Bulk::Pipeline, "{place}: it is known now");
+            // What has failed before the sets leaves nothing behind.
+            assert_eq!(client.execute("SELECT FROM guarded", &[]).unwrap(), u64::try_from(count).unwrap());
+        }
+    }
+    shared_table("guarded", "id int").script("DROP TABLE guarded").unwrap();
+}
+
+#[test]
+fn a_transaction_that_keeps_its_snapshot_goes_one_by_one() {
+    let mut client = shared_table("kept_back", "id int, seen bigint");
+    let mut other = Client::connect(&Server::shared().url()).unwrap();
+    other.script(COUNTING).unwrap();
+    // What is asked by an older snapshot does not show a trigger that runs all the same.
+    client.script("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM pg_class").unwrap();
+    other
+        .script("CREATE TRIGGER seen BEFORE INSERT ON kept_back FOR EACH ROW EXECUTE FUNCTION counting()")
+        .unwrap();
+    let done = insert_ids(&mut client, "kept_back", MANY, false).unwrap();
+    assert_eq!((done.way, done.rows), (Bulk::Pipeline, 2000));
+    assert_eq!(text(&mut client, "SELECT sum(seen)::text FROM kept_back"), "1999000");
+    client.rollback().unwrap();
+    client.script("DROP TABLE kept_back").unwrap();
+}
+
+#[test]
+fn who_may_not_ask_about_a_table_goes_one_by_one() {
+    let server = Server::shared();
+    let mut owner = Client::connect(&server.url()).unwrap();
+    owner.script("DROP DATABASE IF EXISTS closed").unwrap();
+    owner.script("CREATE DATABASE closed").unwrap();
+    let url = server.url().replace("/postgres?", "/closed?");
+    let mut owner_there = Client::connect(&url).unwrap();
+    owner_there
+        .script(
+            "REVOKE SELECT ON pg_catalog.pg_trigger FROM PUBLIC;
+             DROP ROLE IF EXISTS asking; CREATE ROLE asking;
+             CREATE TABLE plain (id int); GRANT ALL ON plain TO asking",
+        )
+        .unwrap();
+    let mut client = Client::connect(&url).unwrap();
+    client.script("SET ROLE asking").unwrap();
+    for begins in [false, true, false] {
+        for count in [150, MANY] {
+            let done = insert_ids(&mut client, "plain", count, begins).unwrap();
+            assert_eq!((done.way, done.rows), (Bulk::Pipeline, u64::try_from(count).unwrap()));
+            if begins {
+                client.commit().unwrap();
+            }
+        }
+    }
+    assert_eq!(client.execute("SELECT FROM plain", &[]).unwrap(), 3 * 2150);
+    drop((client, owner_there));
+    owner.script("DROP DATABASE closed WITH (FORCE)").unwrap();
+    owner.script("DROP ROLE asking").unwrap();
 }
 
 #[test]

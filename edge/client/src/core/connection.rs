@@ -6,6 +6,7 @@ use std::sync::Arc;
 use onetrip_wire::pg::{CancelRequest, TransactionStatus, encode_cancel_request};
 
 use super::block::Block;
+use super::bulk::Tables;
 use super::codec::Codec;
 use super::distance::Distance;
 use super::event::Notification;
@@ -61,6 +62,7 @@ pub struct Connection {
     /// The open transaction has changed tables.
     pub(super) has_changed_tables: bool,
     pub(super) statements: Statements,
+    pub(super) tables: Tables,
     /// The statements that shield the operations of a pipeline; they stay prepared.
     pub(super) shield_slots: Option<[Slot; 3]>,
     pub(super) portals_to_close: Vec<String>,
@@ -99,6 +101,7 @@ impl Connection {
             distance: Distance::default(),
             has_changed_tables: false,
             statements: Statements::new(limits.statements),
+            tables: Tables::default(),
             limits,
             shield_slots: None,
             portals_to_close: Vec::new(),

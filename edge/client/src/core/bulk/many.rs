@@ -2,12 +2,14 @@ use onetrip_wire::pg::TransactionStatus;
 use postgres_types::Type;
 
 use super::insert::Insert;
+use super::tables::{self, FACTS, Facts};
 use super::values::{self, Misfit};
 use super::{
-    Bulk, BulkDone, BulkError, Piece, Sets, parameter_types, pays, push_arrays, push_facts, with_set,
+    Bulk, BulkDone, BulkError, COPY_SETS_MIN, KNOWN_SETS_MIN, Piece, Sets, parameter_types, pays,
+    push_arrays, push_locked, with_set,
 };
 use crate::core::{Connection, OnError, OperationId, Request};
-use crate::{Done, Error, Outcome, Usage};
+use crate::{Error, Outcome, Usage};
 
 /// One statement with many sets of parameters, without its waiting: call [`step`](Self::step) and do what it says,
 /// until it says that all is done.
@@ -26,6 +28,7 @@ pub struct Many {
     begins: bool,
     wanted: Bulk,
     way: Bulk,
+    asks: Asks,
     types: Option<Vec<Type>>,
     /// The next set.
     next: usize,
@@ -34,6 +37,23 @@ pub struct Many {
     /// The first sets of what was pushed, with its operation and its way.
     pushed: Vec<(OperationId, usize, Bulk)>,
     stage: Stage,
+}
+
+/// How it is made sure that another way means the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Asks {
+    /// Not at all: the way is the caller's own choice, or it is the pipeline.
+    Nothing,
+    /// By a question before the sets.
+    First,
+    /// By a question for the next call.
+    Along,
+    /// It was pushed.
+    Beside(OperationId),
+    /// By a statement before the sets that fails.
+    Guarded,
+    /// It was pushed.
+    GuardedBy(OperationId),
 }
 
 #[derive(Debug)]
@@ -73,32 +93,69 @@ impl Many {
     ) -> Result<Self, Error> {
         let is_known = |insert: &Insert| sets.count() > 0 && insert.width == sets.width(0);
         let insert = Insert::of(statement).filter(is_known);
-        let way = match wanted {
-            Bulk::Auto if insert.is_none() || !pays(sets.count(), core.round_trip()) => Bulk::Pipeline,
+        let names_columns = insert.as_ref().is_some_and(|insert| !insert.columns.is_empty());
+        match wanted {
             Bulk::Unnest if insert.is_none() && sets.count() > 0 => return Err(Usage::NotPlainInsert.into()),
-            Bulk::Copy
-                if insert.as_ref().is_none_or(|insert| insert.columns.is_empty()) && sets.count() > 0 =>
-            {
-                return Err(Usage::NotPlainInsert.into());
-            }
-            way => way,
-        };
-        let mut types = None;
-        if way == Bulk::Unnest && sets.count() > 0 {
-            types = parameter_types(core, statement, sets, true);
+            Bulk::Copy if !names_columns && sets.count() > 0 => return Err(Usage::NotPlainInsert.into()),
+            _ => {}
         }
-        Ok(Self {
+        let mut many = Self {
             statement: statement.to_owned(),
             insert,
             begins: begins && core.transaction_status() == TransactionStatus::Idle,
             wanted,
-            way,
-            types: types.filter(|types| types.iter().all(values::has_plain_arrays)),
+            way: wanted,
+            asks: Asks::Nothing,
+            types: None,
             next: 0,
             singly_until: 0,
             pushed: Vec::new(),
             stage: Stage::Start,
-        })
+        };
+        match wanted {
+            Bulk::Auto => many.choose(core, sets),
+            Bulk::Unnest if many.insert.is_some() => {
+                many.take_types(core, sets, true);
+                many.asks = if many.types.is_none() { Asks::First } else { Asks::Nothing };
+            }
+            _ => {}
+        }
+        Ok(many)
+    }
+
+    /// What `Auto` does, as far as that is clear before anything is asked.
+    fn choose(&mut self, core: &Connection, sets: &dyn Sets) {
+        self.way = Bulk::Pipeline;
+        let count = sets.count();
+        let Some(insert) = self.insert.as_ref().filter(|_| count >= KNOWN_SETS_MIN) else { return };
+        let known = core.tables.get(&insert.table);
+        // In an open transaction a guard that fails would undo what is not its own.
+        let is_alone = core.transaction_status() == TransactionStatus::Idle;
+        self.take_types(core, sets, true);
+        let best = known.filter(|_| is_alone).map_or(Bulk::Pipeline, |facts| self.best(facts, count));
+        (self.way, self.asks) = match best {
+            Bulk::Pipeline if pays(count, core.round_trip()) => (Bulk::Auto, Asks::First),
+            Bulk::Pipeline if is_alone && known.is_none() => (Bulk::Pipeline, Asks::Along),
+            Bulk::Pipeline => (Bulk::Pipeline, Asks::Nothing),
+            way => (way, Asks::Guarded),
+        };
+    }
+
+    /// The fastest way that means the same for such a table.
+    fn best(&self, facts: Facts, count: usize) -> Bulk {
+        let names_columns = self.insert.as_ref().is_some_and(|insert| !insert.columns.is_empty());
+        let is_copied = facts.copied && names_columns;
+        match facts.same {
+            true if self.types.is_some() && (count < COPY_SETS_MIN || !is_copied) => Bulk::Unnest,
+            true if is_copied => Bulk::Copy,
+            _ => Bulk::Pipeline,
+        }
+    }
+
+    /// Takes the types of the parameters, if all of them can be arrays; with `is_ready`, only of a statement that is prepared.
+    fn take_types(&mut self, core: &Connection, sets: &dyn Sets, is_ready: bool) {
+        let types = parameter_types(core, &self.statement, sets, is_ready);
+        self.types = types.filter(|types| types.iter().all(values::has_plain_arrays));
     }
 
     /// Goes on, after what the last step asked for has been done. `sets` are those of the whole call.
@@ -115,13 +172,16 @@ impl Many {
                 Ok(ManyStep::Settle)
             }
             Stage::Pushing => self.push_next(core, sets),
-            Stage::Ended => match self.finish(core) {
-                Err(failed) if self.goes_again(core, &failed) => {
-                    self.one_by_one();
-                    self.step(core, sets)
+            Stage::Ended => {
+                self.hear(core);
+                match self.finish(core) {
+                    Err(failed) if self.goes_again(core, &failed) => {
+                        self.one_by_one();
+                        self.step(core, sets)
+                    }
+                    done => done.map(ManyStep::Done),
                 }
-                done => done.map(ManyStep::Done),
-            },
+            }
             Stage::GivenUp(failed) => Err(failed),
         }
     }
@@ -137,38 +197,75 @@ impl Many {
 
     fn start(&mut self, core: &mut Connection, sets: &dyn Sets) -> Result<ManyStep, BulkError> {
         core.begin_block(OnError::Abort)?;
+        if let (Asks::Along, Some(insert)) = (self.asks, &self.insert) {
+            // In a transaction of its own, so that its failure is nobody's.
+            let asked = core.push(&Request::new(FACTS, &[&insert.table]), Some(OnError::Continue))?;
+            self.asks = Asks::Beside(asked);
+        }
         if self.begins && core.transaction_status() == TransactionStatus::Failed {
             core.push(&Request::new("ROLLBACK", &[]), None)?;
         }
         if self.begins && core.transaction_status() != TransactionStatus::Active {
             core.push_begin()?;
         }
-        let is_open = self.way == Bulk::Auto || (self.way == Bulk::Unnest && self.types.is_none());
-        match self.insert.as_ref().filter(|_| is_open) {
-            None => self.push_next(core, sets),
-            Some(insert) => {
-                let asked = push_facts(core, &self.statement, sets, &insert.table)?;
+        match (self.asks, &self.insert) {
+            (Asks::First, Some(insert)) => {
+                // In a transaction an error of the question is nobody's.
+                let on_error = core.block_in_transaction().then_some(OnError::Continue);
+                let asked = push_locked(core, FACTS, on_error, &self.statement, sets, &insert.table)?;
                 self.stage = Stage::Asked(asked);
                 Ok(ManyStep::Answer(asked))
             }
+            (Asks::Guarded, Some(insert)) => {
+                let guard = Facts::guard(self.way == Bulk::Copy);
+                let guard = push_locked(core, guard, None, &self.statement, sets, &insert.table)?;
+                self.asks = Asks::GuardedBy(guard);
+                self.push_next(core, sets)
+            }
+            _ => self.push_next(core, sets),
         }
     }
 
     /// Takes the answer; false where there is none, and the block has to end before the sets can go one by one.
     fn learn(&mut self, core: &mut Connection, asked: OperationId, sets: &dyn Sets) -> bool {
-        let facts = core.take_result(asked);
-        let types = parameter_types(core, &self.statement, sets, false);
-        self.types = types.filter(|types| types.iter().all(values::has_plain_arrays));
+        let answer = core.take_result(asked);
+        self.take_types(core, sets, false);
         if self.wanted == Bulk::Auto {
-            let (same, copied) = facts.as_ref().map_or((false, false), read_facts);
-            let names_columns = self.insert.as_ref().is_some_and(|insert| !insert.columns.is_empty());
-            self.way = match (same, copied && names_columns, &self.types) {
-                (true, true, _) => Bulk::Copy,
-                (true, false, Some(_)) => Bulk::Unnest,
-                _ => Bulk::Pipeline,
-            };
+            let facts = Facts::of(&answer);
+            self.remember(core, facts);
+            self.way = self.best(facts, sets.count());
         }
-        facts.is_ok()
+        answer.is_ok()
+    }
+
+    /// Takes what was asked beside the sets, or what a guard has found.
+    fn hear(&self, core: &mut Connection) {
+        match self.asks {
+            Asks::Beside(asked) => {
+                let facts = Facts::of(&core.take_result(asked));
+                self.remember(core, facts);
+            }
+            // Others than were known: too few for another way.
+            Asks::GuardedBy(_) if self.failed_guard(core).is_some_and(tables::is_of_guard) => {
+                self.remember(core, Facts::default());
+            }
+            _ => {}
+        }
+    }
+
+    fn remember(&self, core: &mut Connection, facts: Facts) {
+        if let Some(insert) = &self.insert {
+            core.tables.put(&insert.table, facts);
+        }
+    }
+
+    /// What a guard has failed with.
+    fn failed_guard<'c>(&self, core: &'c Connection) -> Option<&'c Error> {
+        let Asks::GuardedBy(guard) = self.asks else { return None };
+        match core.outcome(guard) {
+            Some(Outcome::Failed(error)) => Some(error),
+            _ => None,
+        }
     }
 
     fn push_next(&mut self, core: &mut Connection, sets: &dyn Sets) -> Result<ManyStep, BulkError> {
@@ -269,6 +366,9 @@ impl Many {
 
     /// What all of them did, once the block has ended.
     fn finish(&self, core: &Connection) -> Result<BulkDone, BulkError> {
+        if let Some(error) = self.failed_guard(core) {
+            return Err(error.clone().into());
+        }
         let (mut rows, mut tag) = (0, None);
         let mut undone = None;
         for (operation, first, way) in &self.pushed {
@@ -307,8 +407,12 @@ impl Many {
         }
     }
 
-    /// Whether the sets go one by one next, because only so it can be told which of them fails. Nothing of them holds.
+    /// Whether the sets go one by one next: because only so it can be told which of them fails, or because a guard has
+    /// failed. Nothing of them holds.
     fn goes_again(&self, core: &Connection, failed: &BulkError) -> bool {
+        if let Some(error) = self.failed_guard(core) {
+            return tables::is_of_guard(error);
+        }
         // Classes of what a row can do wrong, and of what only the rewritten statement can.
         let class = failed.error.sqlstate().and_then(|code| code.get(..2));
         let is_of_a_row =
@@ -327,13 +431,9 @@ impl Many {
     /// From the first set on, one by one.
     fn one_by_one(&mut self) {
         self.way = Bulk::Pipeline;
+        self.asks = Asks::Nothing;
         self.next = 0;
         self.pushed.clear();
         self.stage = Stage::Start;
     }
-}
-
-fn read_facts(done: &Done) -> (bool, bool) {
-    let row = done.rows.as_ref().and_then(|rows| rows.rows().next());
-    row.map_or((false, false), |row| (row.get(0).unwrap_or_default(), row.get(1).unwrap_or_default()))
 }

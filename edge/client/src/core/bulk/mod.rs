@@ -6,13 +6,24 @@
 //!   Copy       COPY … FROM STDIN, data, … Sync                           a plain insertion that names its columns
 //! ```
 //!
-//! Each is a block that aborts. So outside a transaction, all of it is kept or nothing. `Auto` first asks for the
-//! table's properties, in the same transaction, and prepares the statement again. From its Parse on, the server locks
-//! the table, so that the answer holds until the end. The question is a trip. It is asked only if so many sets save
-//! more than that.
+//! Each is a block that aborts. So outside a transaction, all of it is kept or nothing.
+//!
+//! `Auto` has to know whether the table lets another way mean the same. What it has to know is asked in the same
+//! transaction, behind a Parse of the statement: from that on, the server locks the table, so that the answer holds
+//! until the end. `Auto` asks in one of three ways:
+//!
+//! ```text
+//!   first    Parse, facts, Flush   (waits)   another way … Sync    a trip: only if so many sets save more than that
+//!   along    facts, Sync, op op op … Sync                          no trip: for the next call, which may be guarded
+//!   guarded  Parse, guard, another way … Sync                      no trip: the guard fails if the facts are others now
+//! ```
+//!
+//! A guard that fails undoes nothing that the caller has done, since it is used outside a transaction only, or in one
+//! that begins with it. The sets go one by one then.
 
 mod insert;
 mod many;
+mod tables;
 mod values;
 
 use std::time::Duration;
@@ -24,26 +35,22 @@ use super::{Connection, OnError, OperationId, Request};
 use crate::{CommandTag, Error, Param, Written};
 use insert::Insert;
 pub use many::{Many, ManyStep};
+pub(super) use tables::Tables;
 pub use values::put_copy_text;
 
-/// Sets from which on `Auto` looks for another way than the pipeline.
-const AUTO_SETS_MIN: usize = 1000;
+/// Sets from which on `Auto` looks for another way than the pipeline, if it knows the table.
+const KNOWN_SETS_MIN: usize = 100;
+
+/// Sets from which on `Auto` asks about a table before anything else.
+const ASKED_SETS_MIN: usize = 1000;
+
+/// Sets from which on COPY is faster than arrays.
+const COPY_SETS_MIN: usize = 2000;
 
 /// What a set costs less by COPY or as arrays than in a pipeline, and what another way costs before its first set. Both
 /// are of the table of rows per second in docs/client.md: of what 1,000 and 10,000 rows take near the server.
 const SAVED_BY_SET: Duration = Duration::from_nanos(2_400);
 const SPENT_BEFORE: Duration = Duration::from_micros(1_100);
-
-/// What is asked about a table: whether its rows mean the same when they come by one statement, and by COPY.
-///
-/// Triggers could look at the rows before theirs, and so could a foreign key into the table itself; a rule rewrites INSERT
-/// and not COPY; COPY overrides identity columns and does not know row security.
-const FACTS: &str = "SELECT c.relkind = 'r' AND NOT c.relhasrules \
-     AND NOT EXISTS (SELECT FROM pg_catalog.pg_trigger t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal) \
-     AND NOT EXISTS (SELECT FROM pg_catalog.pg_constraint k WHERE k.contype = 'f' AND k.conrelid = c.oid AND k.confrelid = c.oid), \
-     NOT c.relrowsecurity \
-     AND NOT EXISTS (SELECT FROM pg_catalog.pg_attribute a WHERE a.attrelid = c.oid AND a.attidentity = 'a') \
-     FROM pg_catalog.pg_class c WHERE c.oid = pg_catalog.to_regclass($1)";
 
 /// How many sets of parameters travel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -60,9 +67,9 @@ pub enum Bulk {
 }
 
 impl Bulk {
-    /// Whether [`Auto`](Self::Auto) looks for another way than the pipeline for so many sets of a statement.
+    /// Whether [`Auto`](Self::Auto) may look for another way than the pipeline for so many sets of a statement.
     pub fn has_choice(statement: &str, sets: usize) -> bool {
-        sets >= AUTO_SETS_MIN && Insert::of(statement).is_some()
+        sets >= KNOWN_SETS_MIN && Insert::of(statement).is_some()
     }
 }
 
@@ -91,7 +98,7 @@ pub struct BulkError {
 /// long a trip is, it is taken to be short.
 fn pays(sets: usize, round_trip: Option<Duration>) -> bool {
     let saved = SAVED_BY_SET.saturating_mul(u32::try_from(sets).unwrap_or(u32::MAX));
-    sets >= AUTO_SETS_MIN && saved > SPENT_BEFORE + round_trip.unwrap_or_default()
+    sets >= ASKED_SETS_MIN && saved > SPENT_BEFORE + round_trip.unwrap_or_default()
 }
 
 fn of_set(set: Option<usize>) -> String {
@@ -162,16 +169,16 @@ fn push_arrays(
     core.push(&Request::new(text, &parameters), None)
 }
 
-/// Adds the question what a table is like, with `statement` prepared anew before it.
-fn push_facts(
+/// Adds a question about a table, with `statement` prepared anew before it.
+fn push_locked(
     core: &mut Connection,
+    question: &str,
+    on_error: Option<OnError>,
     statement: &str,
     sets: &dyn Sets,
     table: &str,
 ) -> Result<OperationId, Error> {
-    // In a transaction an error of the question is nobody's.
-    let on_error = core.block_in_transaction().then_some(OnError::Continue);
-    core.push_after(&Request::new(FACTS, &[&table]), on_error, |core, id| {
+    core.push_after(&Request::new(question, &[&table]), on_error, |core, id| {
         with_set(sets, 0, |set| core.put_prepare_anew(id, statement, set));
     })
 }
