@@ -33,6 +33,8 @@ pub struct Shape<'a> {
     pub keys: Vec<EqualityKey<'a>>,
     /// `SELECT` of one constant: what is sent to see whether the server answers.
     pub is_constant: bool,
+    /// System variables, `@@name`, of a `SELECT` that asks for nothing but these and for functions without arguments.
+    pub variables: Vec<Name<'a>>,
     /// A `WITH` stands in it, whose names are listed as tables where they are read.
     pub has_with: bool,
     /// `SKIP LOCKED` stands in it: it takes rows that no other session has taken.
@@ -46,6 +48,7 @@ impl<'a> Shape<'a> {
         let has_with = tokens.iter().any(|token| token.is(b"with"));
         let skips_locked = tokens.windows(2).any(|words| words[0].is(b"skip") && words[1].is(b"locked"));
         let mut shape = Self { is_constant: is_constant(&tokens), has_with, skips_locked, ..Self::default() };
+        shape.variables = variables(&tokens).unwrap_or_default();
         shape.list_names(&tokens);
         shape.list_tables(&tokens);
         shape.list_keys(&tokens);
@@ -440,6 +443,39 @@ fn is_constant(tokens: &[Token<'_>]) -> bool {
     select.is(b"select") && is_value && named
 }
 
+/// The system variables that a `SELECT` asks for; `None` if it asks for anything else than these and functions without
+/// arguments, with or without aliases.
+fn variables<'a>(tokens: &[Token<'a>]) -> Option<Vec<Name<'a>>> {
+    const AT: Token<'_> = Token::Symbol(b'@');
+    let [select, items @ ..] = tokens else { return None };
+    if !select.is(b"select") {
+        return None;
+    }
+    let items = match items {
+        [items @ .., limit, Token::Parameter(_)] if limit.is(b"limit") => items,
+        items => items,
+    };
+    let mut found = Vec::new();
+    for item in items.split(|token| token.is_symbol(b',')) {
+        let alias = match *item {
+            [AT, AT, Token::Name { whole, .. }, ref alias @ ..] => {
+                put(&mut found, Name(whole));
+                alias
+            }
+            [Token::Name { .. }, Token::Symbol(b'('), Token::Symbol(b')'), ref alias @ ..] => alias,
+            _ => return None,
+        };
+        let alias = match alias {
+            [word, alias @ ..] if word.is(b"as") => alias,
+            alias => alias,
+        };
+        if !matches!(alias, [] | [Token::Name { .. }]) || alias.iter().any(|name| name.is_any(RESERVED)) {
+            return None;
+        }
+    }
+    Some(found)
+}
+
 fn tokens(template: &[u8]) -> Vec<Token<'_>> {
     let mut tokens = Vec::new();
     let mut at = 0;
@@ -512,6 +548,28 @@ mod tests {
         assert_eq!(calls("SELECT lo_open($1, $2), pg_catalog.version ()"), ["lo_open", "pg_catalog.version"]);
         assert_eq!(calls("SELECT a FROM t WHERE b IN ($1, $2) AND (c = $3)"), [] as [&str; 0]);
         assert_eq!(calls("SELECT count(*) FILTER (WHERE a) OVER (PARTITION BY b) FROM t"), ["count"]);
+    }
+
+    #[test]
+    fn system_variables_are_those_of_a_select_of_nothing_else() {
+        let variables = |template: &'static str| texts(&Shape::of(template.as_bytes()).variables);
+        assert_eq!(variables("SELECT @@session.sql_mode"), ["session.sql_mode"]);
+        assert_eq!(
+            variables("SELECT @@version AS v, @@global.`tx_isolation` mode, VERSION(), database() AS d LIMIT $1"),
+            ["version", "global.`tx_isolation`"]
+        );
+        for other in [
+            "SELECT @own",
+            "SELECT @@a, @own",
+            "SELECT @@a, b FROM t",
+            "SELECT @@a FROM t",
+            "SELECT @@a + $1",
+            "SELECT f(@@a), @@b",
+            "SELECT VERSION()",
+            "SET @@a = $1",
+        ] {
+            assert_eq!(variables(other), [] as [&str; 0], "{other}");
+        }
     }
 
     #[test]

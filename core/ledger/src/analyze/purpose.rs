@@ -48,10 +48,13 @@ impl Purpose {
 
 /// Functions that tell about the session or the catalogue.
 const SESSION_FUNCTIONS: &[&str] = &[
+    "connection_id",
     "current_database",
     "current_schema",
     "current_schemas",
     "current_setting",
+    "current_user",
+    "database",
     "format_type",
     "has_schema_privilege",
     "has_table_privilege",
@@ -69,14 +72,20 @@ const SESSION_FUNCTIONS: &[&str] = &[
     "pg_is_in_recovery",
     "pg_my_temp_schema",
     "pg_postmaster_start_time",
+    "session_user",
     "set_config",
+    "system_user",
     "to_regclass",
     "to_regtype",
+    "user",
     "version",
 ];
 /// The same without parentheses.
 const SESSION_WORDS: &[&str] =
     &["current_catalog", "current_role", "current_schema", "current_user", "session_user", "user"];
+/// System variables that tell what became of the last statement, which is work.
+const VARIABLES_OF_RESULTS: &[&str] =
+    &["error_count", "identity", "insert_id", "last_insert_id", "warning_count"];
 /// Functions that change something although the statement's words only read.
 const CHANGING_FUNCTIONS: &[&str] =
     &["nextval", "set_config", "setval", "txid_current", "pg_current_xact_id"];
@@ -129,6 +138,12 @@ fn without_from(shape: &Shape<'_>, calls: &[String]) -> Purpose {
     }
     if let Some(call) = object_call(shape) {
         return Purpose::LargeObject(call);
+    }
+    if shape.variables.iter().any(|variable| VARIABLES_OF_RESULTS.contains(&last_part(*variable).as_str())) {
+        return Purpose::Work;
+    }
+    if !shape.variables.is_empty() && calls.is_empty() {
+        return Purpose::Show;
     }
     let all = |names: &[&str]| calls.iter().all(|call| names.contains(&call.as_str()));
     if calls.iter().any(|call| call == "nextval") {
@@ -226,7 +241,10 @@ mod tests {
     #[test]
     fn chatter_is_told_from_work() {
         all(Purpose::Ping, &["", "-- ping", ";", "SELECT 1", "select 'x' as alive"]);
-        all(Purpose::Show, &["SHOW search_path", "show transaction isolation level"]);
+        all(
+            Purpose::Show,
+            &["SHOW search_path", "show transaction isolation level", "SELECT @@session.sql_mode, @@tx_isolation AS i"],
+        );
         all(
             Purpose::Set,
             &["SET search_path TO app", "SET LOCAL statement_timeout = 5", "RESET role", "DISCARD PLANS"],
@@ -245,6 +263,8 @@ mod tests {
                 "select pg_catalog.version()",
                 "SELECT current_schema()",
                 "SELECT current_user",
+                "SELECT VERSION(), @@sql_mode AS m",
+                "SELECT connection_id()",
                 "SELECT oid FROM pg_type WHERE typname = 'hstore'",
                 "SELECT a.attname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid",
                 "WITH RECURSIVE t(oid) AS (SELECT oid FROM pg_catalog.pg_type) SELECT * FROM t",
@@ -263,6 +283,10 @@ mod tests {
                 "SELECT pg_advisory_lock(5)",
                 "SELECT set_config(name, 'x', false) FROM settings",
                 "SELECT 1 FROM orders FOR UPDATE",
+                "SELECT @@last_insert_id",
+                "SELECT @@warning_count, @@error_count",
+                "SELECT last_insert_id()",
+                "SELECT @own",
             ],
         );
     }
