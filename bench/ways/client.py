@@ -48,6 +48,7 @@ PROGRAM_SECONDS_MAX = 120
 PIPELINE_NEAR_MAX, PIPELINE_FAR_MAX = TARGET["pipeline_near_max"], TARGET["pipeline_far_max"]
 CPU_US_MAX = TARGET["cpu_us_max"]
 SELECT_THROUGHPUT_MIN, SELECT_CPU_MAX = TARGET["select_throughput_min"], TARGET["select_cpu_max"]
+AUTO_MIN: float = TARGET["auto_min"]
 LOB_THROUGHPUT_MIN, LOB_MEMORY_MIB_MAX = TARGET["lob_throughput_min"], TARGET["lob_memory_mib_max"]
 LISTENING = re.compile(r"link from 127\.0\.0\.1:(\d+)")
 KNOWN = """
@@ -229,21 +230,29 @@ class Bench:
         lines = [
             header(self.options),
             "",
-            f"| rows | RTT | {' | '.join(BULK_WAYS.values())} |",
-            "|" + "---|" * (2 + len(BULK_WAYS)),
+            f"| rows | RTT | {' | '.join(BULK_WAYS.values())} | Auto ÷ best | bar | kept |",
+            "|" + "---|" * (5 + len(BULK_WAYS)),
         ]
         for rtt in BENCH["bulk"]["distances_ms"]:
             with self.link(rtt) as environment:
                 for rows in BENCH["bulk"]["rows"]:
-                    rates = [self.rate(f"{way}:{rows}", rows, environment, rtt == 0) for way in BULK_WAYS]
-                    lines.append(f"| {rows:,} | {rtt:g} ms | {' | '.join(f'{rate:,.0f}' for rate in rates)} |")
+                    *others, auto = rates = self.rates(rows, environment, rtt == 0)
+                    ratio = auto / max(others)
+                    kept = self.judge(ratio >= AUTO_MIN, f"auto, {rows:,} rows at {rtt:g} ms: {ratio:.2f}")
+                    cells = [f"{rows:,}", f"{rtt:g} ms", *(f"{rate:,.0f}" for rate in rates)]
+                    lines.append(f"| {' | '.join(cells)} | {ratio:.2f} | ≥ {AUTO_MIN} | {kept} |")
         return "\n".join(lines)
 
-    def rate(self, work: str, rows: int, environment: dict[str, str], pinned: bool) -> float:
-        runs = [self.run(self.rust, work, BENCH["bulk"]["blocks"], environment, pinned) for _ in range(self.options.rounds)]
-        if any(run[2] != rows for run in runs):
-            raise BenchError(f"{work}: the server counted {runs[0][2]} rows")
-        return rows / statistics.median(run[0] for run in runs)
+    def rates(self, rows: int, environment: dict[str, str], pinned: bool) -> list[float]:
+        """Of each way, which take turns in every round."""
+        took: dict[str, list[float]] = {f"{way}:{rows}": [] for way in BULK_WAYS}
+        for _ in range(self.options.rounds):
+            for work, seconds in took.items():
+                run = self.run(self.rust, work, BENCH["bulk"]["blocks"], environment, pinned)
+                if run[2] != rows:
+                    raise BenchError(f"{work}: the server counted {run[2]} rows")
+                seconds.append(run[0])
+        return [rows / statistics.median(seconds) for seconds in took.values()]
 
     def compare(
         self, work: str, blocks: int, environment: dict[str, str], pinned: bool, rounds: int | None = None
