@@ -1,6 +1,6 @@
-// Runs one act of a Go driver or mapper: `go-client pgx|pgx-sql|libpq|gorm|bun|sqlx ACT`.
+// Runs one act of a Go driver or mapper: `go-client pgx|pgx-sql|libpq|gorm|bun|sqlx|mysql ACT`.
 //
-// The connection comes from the PG* environment. Nothing is printed on success.
+// The connection comes from the PG* environment; that of mysql from MYSQL_*. Nothing is printed on success.
 package main
 
 import (
@@ -69,6 +69,7 @@ var drivers = map[string]map[string]act{
 	"gorm":    gormActs(),
 	"bun":     bunActs(),
 	"sqlx":    sqlxActs(),
+	"mysql":   mysqlActs(),
 }
 
 func merged(tables ...map[string]act) map[string]act {
@@ -112,7 +113,7 @@ func unseen() []string {
 }
 
 func usage() int {
-	fmt.Fprintln(os.Stderr, "usage: go-client pgx|pgx-sql|libpq|gorm|bun|sqlx ACT|--list")
+	fmt.Fprintln(os.Stderr, "usage: go-client pgx|pgx-sql|libpq|gorm|bun|sqlx|mysql ACT|--list")
 	return 2
 }
 

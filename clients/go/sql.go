@@ -9,67 +9,103 @@ import (
 	"github.com/lib/pq"                // registers "postgres"
 )
 
-// sqlActs are the acts of database/sql over the driver registered under that name.
-// A pool of one connection, so that the trips of an act are those of one session.
-func sqlActs(driver string) map[string]act {
-	on := func(work sqlWork) act { return sqlOpened(driver, work) }
-	acts := map[string]act{
-		"connect":         on(func(ctx context.Context, db *sql.DB) { check(db.PingContext(ctx)) }),
-		"select_1":        on(sqlSelects(1, 1)),
-		"select_2":        on(sqlSelects(2, 1)),
-		"txn_1":           on(sqlInTx(sqlTxSelects(1))),
-		"txn_2":           on(sqlInTx(sqlTxSelects(2))),
-		"txn_empty":       on(sqlInTx(func(context.Context, *sql.Tx) {})),
-		"prepared_3":      on(sqlPrepared(3, 1)),
-		"array_param":     on(sqlArray),
-		"cursor_50_by_10": on(sqlInTx(sqlWalk(10, walkRows))),
-		"n_plus_one_10":   on(sqlInTx(sqlLoop(loopCount))),
-		"ping_twice":      on(sqlPingTwice),
+// dialect is a driver of database/sql, and what it has written differently.
+type dialect struct {
+	driver, source string
+	// text makes what the driver takes of a statement for PostgreSQL.
+	text func(query string) string
+	// authorPage are queries of which each could go without the others; wholePage asks for all.
+	authorPage []string
+	wholePage  string
+	// addTag inserts a name unless it is there.
+	addTag string
+}
+
+// postgresDialect is that of the driver registered under that name.
+func postgresDialect(driver string) dialect {
+	source := ""
+	if driver == "postgres" { // whose default, sslmode=require, a plain server refuses
+		source = "sslmode=disable"
 	}
+	return dialect{
+		driver:     driver,
+		source:     source,
+		text:       func(query string) string { return query },
+		authorPage: authorPage,
+		wholePage: `
+			SELECT name, string_agg(title, ', '), max(price)::text
+			FROM authors JOIN books ON author_id = authors.id
+			WHERE authors.id = $1 GROUP BY authors.id`,
+		addTag: addTag,
+	}
+}
+
+// sqlActs are the acts of database/sql over a driver of PostgreSQL.
+func sqlActs(driver string) map[string]act {
+	d := postgresDialect(driver)
+	acts := d.costs()
+	acts["array_param"] = d.opened(sqlArray)
+	acts["cursor_50_by_10"] = d.opened(sqlInTx(sqlWalk(10, walkRows)))
 	if driver == "postgres" {
-		addFindings(acts, on)
+		return merged(acts, d.findings(), d.postgresFindings(), d.patterns(), d.postgresPatterns())
 	}
 	return acts
 }
 
-func addFindings(acts map[string]act, on func(sqlWork) act) {
-	acts["bad_OT001"] = on(sqlInTx(sqlLoop(authorCount)))
-	acts["fixed_OT001"] = on(sqlInTx(sqlAllBooks))
-	acts["bad_OT002"] = on(sqlInTx(sqlInsertEach))
-	acts["bad_OT002_update"] = on(sqlInTx(sqlUpdateEach))
-	acts["fixed_OT002"] = on(sqlInTx(sqlCopy))
-	acts["fixed_OT002_update"] = on(sqlInTx(sqlUpdateAll))
-	acts["bad_OT003"] = on(sqlInsertEachCommitting)
-	acts["fixed_OT003"] = on(sqlInTx(sqlCopy))
-	acts["bad_OT004"] = on(sqlInTx(sqlWalk(10, tableRows)))
-	acts["fixed_OT004"] = on(sqlInTx(sqlWalk(1000, tableRows)))
-	acts["bad_OT005"] = on(sqlInTx(sqlRepeat(10)))
-	acts["fixed_OT005"] = on(sqlInTx(sqlRepeat(1)))
-	acts["bad_OT006"] = on(sqlTenTransactions)
-	acts["fixed_OT006"] = on(sqlPrepared(10, 7))
-	acts["bad_OT007"] = on(sqlSelects(10, 7))
-	acts["fixed_OT007"] = on(sqlPrepared(10, 7))
-	acts["fixed_OT007_binary"] = func(ctx context.Context) {
-		sqlOpenedAs("postgres", "sslmode=disable binary_parameters=yes", sqlSelects(10, 7))(ctx)
+// costs are acts that show what the driver spends.
+func (d dialect) costs() map[string]act {
+	return map[string]act{
+		"connect":       d.opened(func(ctx context.Context, db *sql.DB) { check(db.PingContext(ctx)) }),
+		"select_1":      d.opened(d.selects(1, 1)),
+		"select_2":      d.opened(d.selects(2, 1)),
+		"txn_1":         d.opened(sqlInTx(d.txSelects(1))),
+		"txn_2":         d.opened(sqlInTx(d.txSelects(2))),
+		"txn_empty":     d.opened(sqlInTx(func(context.Context, *sql.Tx) {})),
+		"prepared_3":    d.opened(d.prepared(3, 1)),
+		"n_plus_one_10": d.opened(sqlInTx(d.loop(loopCount))),
+		"ping_twice":    d.opened(sqlPingTwice),
 	}
-	acts["bad_OT008"] = sqlTenConnections
-	acts["fixed_OT008"] = on(sqlSelects(10, 7))
-	addPatterns(acts, on)
+}
+
+// findings are acts with findings up to OT008, for every server.
+func (d dialect) findings() map[string]act {
+	return map[string]act{
+		"bad_OT001":        d.opened(sqlInTx(d.loop(authorCount))),
+		"bad_OT002":        d.opened(sqlInTx(d.insertEach)),
+		"bad_OT002_update": d.opened(sqlInTx(d.updateEach)),
+		"bad_OT003":        d.opened(d.insertEachCommitting),
+		"bad_OT005":        d.opened(sqlInTx(d.repeat(10))),
+		"fixed_OT005":      d.opened(sqlInTx(d.repeat(1))),
+		"bad_OT006":        d.opened(d.tenTransactions),
+		"fixed_OT006":      d.opened(d.prepared(10, 7)),
+		"bad_OT007":        d.opened(d.selects(10, 7)),
+		"fixed_OT007":      d.opened(d.prepared(10, 7)),
+		"bad_OT008":        d.tenConnections,
+		"fixed_OT008":      d.opened(d.selects(10, 7)),
+	}
+}
+
+func (d dialect) postgresFindings() map[string]act {
+	binary := d
+	binary.source += " binary_parameters=yes"
+	return map[string]act{
+		"fixed_OT001":        d.opened(sqlInTx(sqlAllBooks)),
+		"fixed_OT002":        d.opened(sqlInTx(sqlCopy)),
+		"fixed_OT002_update": d.opened(sqlInTx(sqlUpdateAll)),
+		"fixed_OT003":        d.opened(sqlInTx(sqlCopy)),
+		"bad_OT004":          d.opened(sqlInTx(sqlWalk(10, tableRows))),
+		"fixed_OT004":        d.opened(sqlInTx(sqlWalk(1000, tableRows))),
+		"fixed_OT007_binary": binary.opened(d.selects(10, 7)),
+	}
 }
 
 type sqlWork func(ctx context.Context, db *sql.DB)
 type sqlTxWork func(ctx context.Context, tx *sql.Tx)
 
-func sqlOpened(driver string, work sqlWork) act {
-	if driver == "postgres" { // whose default, sslmode=require, a plain server refuses
-		return sqlOpenedAs(driver, "sslmode=disable", work)
-	}
-	return sqlOpenedAs(driver, "", work)
-}
-
-func sqlOpenedAs(driver, source string, work sqlWork) act {
+// opened has a pool of one connection, so that the trips of an act are those of one session.
+func (d dialect) opened(work sqlWork) act {
 	return func(ctx context.Context) {
-		db, err := sql.Open(driver, source)
+		db, err := sql.Open(d.driver, d.source)
 		check(err)
 		defer db.Close()
 		db.SetMaxOpenConns(1)
@@ -91,32 +127,32 @@ type sqlQuerier interface {
 	QueryRowContext(ctx context.Context, query string, args ...interface{}) *sql.Row
 }
 
-func sqlSelect(ctx context.Context, on sqlQuerier, id int) {
+func (d dialect) selectOne(ctx context.Context, on sqlQuerier, id int) {
 	var value string
-	check(on.QueryRowContext(ctx, selectValue, id).Scan(&value))
+	check(on.QueryRowContext(ctx, d.text(selectValue), id).Scan(&value))
 	expect(value, fmt.Sprintf("value %d", id))
 }
 
-// sqlSelects asks for the ids step, 2*step, ... one by one.
-func sqlSelects(count, step int) sqlWork {
+// selects asks for the ids step, 2*step, ... one by one.
+func (d dialect) selects(count, step int) sqlWork {
 	return func(ctx context.Context, db *sql.DB) {
 		for number := 1; number <= count; number++ {
-			sqlSelect(ctx, db, number*step)
+			d.selectOne(ctx, db, number*step)
 		}
 	}
 }
 
-func sqlTxSelects(count int) sqlTxWork {
+func (d dialect) txSelects(count int) sqlTxWork {
 	return func(ctx context.Context, tx *sql.Tx) {
 		for number := 1; number <= count; number++ {
-			sqlSelect(ctx, tx, number)
+			d.selectOne(ctx, tx, number)
 		}
 	}
 }
 
-func sqlPrepared(count, step int) sqlWork {
+func (d dialect) prepared(count, step int) sqlWork {
 	return func(ctx context.Context, db *sql.DB) {
-		statement, err := db.PrepareContext(ctx, selectValue)
+		statement, err := db.PrepareContext(ctx, d.text(selectValue))
 		check(err)
 		defer statement.Close()
 		for number := 1; number <= count; number++ {
@@ -191,10 +227,10 @@ func sqlAuthors(ctx context.Context, tx *sql.Tx, limit int) []int {
 	return ids
 }
 
-func sqlLoop(limit int) sqlTxWork {
+func (d dialect) loop(limit int) sqlTxWork {
 	return func(ctx context.Context, tx *sql.Tx) {
 		for _, id := range sqlAuthors(ctx, tx, limit) {
-			expect(sqlCountRows(tx.QueryContext(ctx, booksOf, id)), booksPerAuthor)
+			expect(sqlCountRows(tx.QueryContext(ctx, d.text(booksOf), id)), booksPerAuthor)
 		}
 	}
 }
@@ -205,15 +241,15 @@ func sqlAllBooks(ctx context.Context, tx *sql.Tx) {
 	expect(count, authorCount*booksPerAuthor)
 }
 
-func sqlInsertEach(ctx context.Context, tx *sql.Tx) {
+func (d dialect) insertEach(ctx context.Context, tx *sql.Tx) {
 	for _, text := range messages() {
-		sqlExec(tx.ExecContext(ctx, insertLog, text))
+		sqlExec(tx.ExecContext(ctx, d.text(insertLog), text))
 	}
 }
 
-func sqlUpdateEach(ctx context.Context, tx *sql.Tx) {
+func (d dialect) updateEach(ctx context.Context, tx *sql.Tx) {
 	for _, id := range accountIDs {
-		expect(sqlExec(tx.ExecContext(ctx, updateAccount, 1, id)), int64(1))
+		expect(sqlExec(tx.ExecContext(ctx, d.text(updateAccount), 1, id)), int64(1))
 	}
 }
 
@@ -232,33 +268,33 @@ func sqlCopy(ctx context.Context, tx *sql.Tx) {
 	check(statement.Close())
 }
 
-func sqlInsertEachCommitting(ctx context.Context, db *sql.DB) {
+func (d dialect) insertEachCommitting(ctx context.Context, db *sql.DB) {
 	for _, text := range messages() {
-		sqlExec(db.ExecContext(ctx, insertLog, text))
+		sqlExec(db.ExecContext(ctx, d.text(insertLog), text))
 	}
 }
 
-func sqlRepeat(times int) sqlTxWork {
+func (d dialect) repeat(times int) sqlTxWork {
 	return func(ctx context.Context, tx *sql.Tx) {
 		for i := 0; i < times; i++ {
 			var name string
-			query := "SELECT name FROM authors WHERE id = $1"
+			query := d.text("SELECT name FROM authors WHERE id = $1")
 			check(tx.QueryRowContext(ctx, query, 140).Scan(&name))
 			expect(name, "author 140")
 		}
 	}
 }
 
-func sqlTenTransactions(ctx context.Context, db *sql.DB) {
+func (d dialect) tenTransactions(ctx context.Context, db *sql.DB) {
 	for number := 1; number <= 10; number++ {
 		id := number * 7
-		sqlInTx(func(ctx context.Context, tx *sql.Tx) { sqlSelect(ctx, tx, id) })(ctx, db)
+		sqlInTx(func(ctx context.Context, tx *sql.Tx) { d.selectOne(ctx, tx, id) })(ctx, db)
 	}
 }
 
-func sqlTenConnections(ctx context.Context) {
+func (d dialect) tenConnections(ctx context.Context) {
 	for number := 1; number <= 10; number++ {
 		id := number * 7
-		sqlOpened("postgres", func(ctx context.Context, db *sql.DB) { sqlSelect(ctx, db, id) })(ctx)
+		d.opened(func(ctx context.Context, db *sql.DB) { d.selectOne(ctx, db, id) })(ctx)
 	}
 }

@@ -10,24 +10,31 @@ import (
 // INV_READ of libpq-fs.h: database/sql has no large objects, the server's functions are called.
 const readOnly = 0x40000
 
-// addPatterns adds the findings from OT009 on.
-func addPatterns(acts map[string]act, on func(sqlWork) act) {
-	acts["bad_OT009"] = on(sqlBalanceOfEach)
-	acts["fixed_OT009"] = on(sqlBalanceOfAll)
-	acts["bad_OT010"] = on(sqlInTx(sqlReadByPortions))
-	acts["fixed_OT010"] = on(sqlInTx(sqlReadWhole))
-	acts["bad_OT011"] = on(sqlTenTimes(sqlPingFirst))
-	acts["fixed_OT011"] = on(sqlTenTimes(sqlCountAuthors))
-	acts["bad_OT012"] = on(sqlPages)
-	acts["fixed_OT012"] = on(sqlPagesByOne)
-	acts["bad_OT013"] = on(sqlInTx(sqlReadThenWrite))
-	acts["fixed_OT013"] = on(sqlInTx(sqlWriteReturning))
-	acts["bad_OT014"] = on(sqlInTx(sqlNextvalEach))
-	acts["fixed_OT014"] = on(sqlInTx(sqlInsertReturning))
-	acts["bad_OT015"] = on(sqlInTx(sqlLookUpThenInsert))
-	acts["fixed_OT015"] = on(sqlInTx(sqlInsertUnlessThere))
-	acts["bad_OT016"] = on(sqlTenTimes(sqlReadInTx))
-	acts["fixed_OT016"] = on(sqlTenTimes(sqlReadWithoutTx))
+// patterns are the findings from OT009 on, for every server.
+func (d dialect) patterns() map[string]act {
+	return map[string]act{
+		"bad_OT009":   d.opened(d.balanceOfEach),
+		"bad_OT011":   d.opened(sqlTenTimes(sqlPingFirst)),
+		"fixed_OT011": d.opened(sqlTenTimes(sqlCountAuthors)),
+		"bad_OT012":   d.opened(d.pages),
+		"fixed_OT012": d.opened(d.pagesByOne),
+		"bad_OT013":   d.opened(sqlInTx(d.readThenWrite)),
+		"bad_OT015":   d.opened(sqlInTx(d.lookUpThenInsert)),
+		"fixed_OT015": d.opened(sqlInTx(d.insertUnlessThere)),
+		"bad_OT016":   d.opened(sqlTenTimes(d.readInTx)),
+		"fixed_OT016": d.opened(sqlTenTimes(d.readWithoutTx)),
+	}
+}
+
+func (d dialect) postgresPatterns() map[string]act {
+	return map[string]act{
+		"fixed_OT009": d.opened(sqlBalanceOfAll),
+		"bad_OT010":   d.opened(sqlInTx(sqlReadByPortions)),
+		"fixed_OT010": d.opened(sqlInTx(sqlReadWhole)),
+		"fixed_OT013": d.opened(sqlInTx(sqlWriteReturning)),
+		"bad_OT014":   d.opened(sqlInTx(sqlNextvalEach)),
+		"fixed_OT014": d.opened(sqlInTx(sqlInsertReturning)),
+	}
 }
 
 func sqlTenTimes(work sqlWork) sqlWork {
@@ -38,10 +45,10 @@ func sqlTenTimes(work sqlWork) sqlWork {
 	}
 }
 
-func sqlBalanceOfEach(ctx context.Context, db *sql.DB) {
+func (d dialect) balanceOfEach(ctx context.Context, db *sql.DB) {
 	for _, id := range accountIDs[:12] {
 		var balance int
-		check(db.QueryRowContext(ctx, selectBalance, id).Scan(&balance))
+		check(db.QueryRowContext(ctx, d.text(selectBalance), id).Scan(&balance))
 	}
 }
 
@@ -86,10 +93,10 @@ func sqlCountAuthors(ctx context.Context, db *sql.DB) {
 	expect(count, authorCount)
 }
 
-// sqlPages prepares first: otherwise each query would take two trips, which is OT007.
-func sqlPages(ctx context.Context, db *sql.DB) {
+// pages prepares first: otherwise each query would take two trips, which is OT007.
+func (d dialect) pages(ctx context.Context, db *sql.DB) {
 	var statements []*sql.Stmt
-	for _, query := range authorPage {
+	for _, query := range d.authorPage {
 		statement, err := db.PrepareContext(ctx, query)
 		check(err)
 		defer statement.Close()
@@ -103,12 +110,9 @@ func sqlPages(ctx context.Context, db *sql.DB) {
 	}
 }
 
-// sqlPagesByOne asks for all three in one statement: database/sql cannot pipeline.
-func sqlPagesByOne(ctx context.Context, db *sql.DB) {
-	statement, err := db.PrepareContext(ctx, `
-		SELECT name, string_agg(title, ', '), max(price)::text
-		FROM authors JOIN books ON author_id = authors.id
-		WHERE authors.id = $1 GROUP BY authors.id`)
+// pagesByOne asks for all three in one statement: database/sql cannot pipeline.
+func (d dialect) pagesByOne(ctx context.Context, db *sql.DB) {
+	statement, err := db.PrepareContext(ctx, d.wholePage)
 	check(err)
 	defer statement.Close()
 	for _, author := range pageAuthors {
@@ -117,11 +121,11 @@ func sqlPagesByOne(ctx context.Context, db *sql.DB) {
 	}
 }
 
-func sqlReadThenWrite(ctx context.Context, tx *sql.Tx) {
+func (d dialect) readThenWrite(ctx context.Context, tx *sql.Tx) {
 	for _, id := range accountIDs {
 		var balance int
-		check(tx.QueryRowContext(ctx, lockBalance, id).Scan(&balance))
-		sqlExec(tx.ExecContext(ctx, writeBalance, balance+1, id))
+		check(tx.QueryRowContext(ctx, d.text(lockBalance), id).Scan(&balance))
+		sqlExec(tx.ExecContext(ctx, d.text(writeBalance), balance+1, id))
 	}
 }
 
@@ -147,34 +151,34 @@ func sqlInsertReturning(ctx context.Context, tx *sql.Tx) {
 	}
 }
 
-func sqlLookUpThenInsert(ctx context.Context, tx *sql.Tx) {
+func (d dialect) lookUpThenInsert(ctx context.Context, tx *sql.Tx) {
 	for _, name := range unseen() {
 		var id int64
-		expect(tx.QueryRowContext(ctx, tagIDs, name).Scan(&id), sql.ErrNoRows)
-		sqlExec(tx.ExecContext(ctx, insertTag, name))
+		expect(tx.QueryRowContext(ctx, d.text(tagIDs), name).Scan(&id), sql.ErrNoRows)
+		sqlExec(tx.ExecContext(ctx, d.text(insertTag), name))
 	}
 }
 
-func sqlInsertUnlessThere(ctx context.Context, tx *sql.Tx) {
+func (d dialect) insertUnlessThere(ctx context.Context, tx *sql.Tx) {
 	for _, name := range unseen() {
-		sqlExec(tx.ExecContext(ctx, addTag, name))
+		sqlExec(tx.ExecContext(ctx, d.addTag, name))
 	}
 }
 
-// sqlReadInTx leaves the end of the transaction to the usual deferred Rollback.
-func sqlReadInTx(ctx context.Context, db *sql.DB) {
+// readInTx leaves the end of the transaction to the usual deferred Rollback.
+func (d dialect) readInTx(ctx context.Context, db *sql.DB) {
 	tx, err := db.BeginTx(ctx, nil)
 	check(err)
 	defer tx.Rollback()
-	sqlTwoReads(ctx, tx)
+	d.twoReads(ctx, tx)
 }
 
-func sqlReadWithoutTx(ctx context.Context, db *sql.DB) {
-	sqlTwoReads(ctx, db)
+func (d dialect) readWithoutTx(ctx context.Context, db *sql.DB) {
+	d.twoReads(ctx, db)
 }
 
-func sqlTwoReads(ctx context.Context, on sqlQuerier) {
+func (d dialect) twoReads(ctx context.Context, on sqlQuerier) {
 	var text string
 	check(on.QueryRowContext(ctx, countAuthors).Scan(&text))
-	check(on.QueryRowContext(ctx, "SELECT max(price)::text FROM books").Scan(&text))
+	check(on.QueryRowContext(ctx, d.text("SELECT max(price)::text FROM books")).Scan(&text))
 }
