@@ -34,9 +34,9 @@ CATALOGUE = re.compile(
     re.I | re.S,
 )
 NEXTVAL = re.compile(r"\s*SELECT\s+nextval\s*\(", re.I)
-READ_TABLE = re.compile(r'\bFROM\s+"?(\w+)', re.I)
-CHANGED_TABLE = re.compile(r'\s*(?:UPDATE|DELETE\s+FROM)\s+"?(\w+)', re.I)
-FILLED_TABLE = re.compile(r'\s*INSERT\s+INTO\s+"?(\w+)', re.I)
+READ_TABLE = re.compile(r'\bFROM\s+["`]?(\w+)', re.I)
+CHANGED_TABLE = re.compile(r'\s*(?:UPDATE|DELETE\s+FROM)\s+["`]?(\w+)', re.I)
+FILLED_TABLE = re.compile(r'\s*INSERT\s+INTO\s+["`]?(\w+)', re.I)
 LARGE_OBJECT = re.compile(r"\b(lo_open|loread|lo_close|lo_lseek|lo_tell)(?:64)?\s*\(", re.I)
 # The same functions by the object identifiers that a FunctionCall names them by.
 LARGE_OBJECT_CALLS = {

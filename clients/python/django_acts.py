@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""One act of Django's object-relational mapper over psycopg 3."""
+"""One act of Django's object-relational mapper over psycopg 3; `django_acts.py mysql ACT` is over mysqlclient."""
 
 from __future__ import annotations
 
 import os
 import sys
 import uuid
+from collections.abc import Callable
 from functools import partial
 
 import django
@@ -25,16 +26,23 @@ from acts import (
 )
 from django.conf import settings
 
+IS_MYSQL = sys.argv[1:2] == ["mysql"]
+# Django's backend, and the variables of host, port, user, password and database.
+BACKEND, *VARIABLES = (
+    ("mysql", "MYSQL_HOST", "MYSQL_TCP_PORT", "MYSQL_USER", "MYSQL_PWD", "MYSQL_DATABASE")
+    if IS_MYSQL
+    else ("postgresql", "PGHOST", "PGPORT", "PGUSER", "PGPASSWORD", "PGDATABASE")
+)
+
 settings.configure(
     USE_TZ=True,
     DATABASES={
         "default": {
-            "ENGINE": "django.db.backends.postgresql",
-            "HOST": os.environ.get("PGHOST", ""),
-            "PORT": os.environ.get("PGPORT", ""),
-            "USER": os.environ.get("PGUSER", ""),
-            "PASSWORD": os.environ.get("PGPASSWORD", ""),
-            "NAME": os.environ.get("PGDATABASE", ""),
+            "ENGINE": f"django.db.backends.{BACKEND}",
+        }
+        | {
+            name: os.environ.get(variable, "")
+            for name, variable in zip(("HOST", "PORT", "USER", "PASSWORD", "NAME"), VARIABLES, strict=True)
         }
     },
 )
@@ -99,6 +107,15 @@ class Tag(models.Model):
         db_table = "tags"
 
 
+class Link(models.Model):
+    id = models.IntegerField(primary_key=True)
+    next = models.IntegerField()
+
+    class Meta:
+        app_label = "acts"
+        db_table = "links"
+
+
 def act(function, name: str | None = None):
     """Decorator: closes the connection afterwards, as the end of a request does."""
 
@@ -110,6 +127,11 @@ def act(function, name: str | None = None):
 
     named(name or function.__name__, run)
     return function
+
+
+def act_of(is_its: bool) -> Callable:
+    """Decorator: an act of one of the two databases only."""
+    return act if is_its else lambda function: function
 
 
 def value_is_right(number: int) -> None:
@@ -124,7 +146,7 @@ def connect() -> None:
     connection.ensure_connection()
 
 
-@act
+@act_of(not IS_MYSQL)
 def connect_set_timezone() -> None:
     """Where Django's time zone is not the server's, it is set on connecting."""
     connection.settings_dict["TIME_ZONE"] = "Europe/Paris"
@@ -181,7 +203,8 @@ def walk(chunk_size: int, row_count: int) -> None:
     expect(sum(1 for _ in rows.iterator(chunk_size)), row_count)
 
 
-act(partial(walk, 10, WALK_ROWS), "cursor_50_by_10")
+if not IS_MYSQL:
+    act(partial(walk, 10, WALK_ROWS), "cursor_50_by_10")
 
 
 @act
@@ -233,8 +256,9 @@ def bad_OT003() -> None:
 
 
 act(fixed_OT002, "fixed_OT003")
-act(partial(walk, 10, TABLE_ROWS), "bad_OT004")
-act(partial(walk, 1000, TABLE_ROWS), "fixed_OT004")
+if not IS_MYSQL:
+    act(partial(walk, 10, TABLE_ROWS), "bad_OT004")
+    act(partial(walk, 1000, TABLE_ROWS), "fixed_OT004")
 
 
 def repeat(count: int) -> None:
@@ -345,5 +369,79 @@ def fixed_OT015() -> None:
     Tag.objects.bulk_create(tags, ignore_conflicts=True)
 
 
+# ---- what only MySQL has
+
+# Leaves out the driver's switching autocommit off and on, and Django's level: the server's stays.
+LEAN = {"autocommit": True, "isolation_level": None}
+
+
+def with_options(options: dict[str, object], work: Callable[[], None]) -> Callable[[], None]:
+    """Runs it with these settings, as if they stood in DATABASES."""
+
+    def run() -> None:
+        connection.settings_dict["OPTIONS"] = options
+        work()
+
+    return run
+
+
+def reconnect() -> None:
+    """A process asks for the server's version once; the other settings go with each connection."""
+    for _ in range(2):
+        connection.ensure_connection()
+        connection.close()
+
+
+def isolate() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+
+
+def isolated_requests(before: Callable[[], None]) -> None:
+    for _ in range(10):
+        before()
+        expect(Author.objects.count(), AUTHOR_COUNT)
+
+
+def upsert() -> None:
+    """MySQL takes any unique key for the conflict's: unique_fields must be left out."""
+    tags = [Tag(name=name) for name in unseen()]
+    Tag.objects.bulk_create(tags, update_conflicts=True, update_fields=["name"])
+
+
+def chain() -> None:
+    """Each answer names the next question."""
+    number = 713
+    for _ in range(10):
+        number = Link.objects.get(id=number).next
+    expect(number, 713)
+
+
+def two_of_each() -> None:
+    """Too few to be a loop."""
+    for author_id in PAGE_AUTHORS[:2]:
+        expect(len(Book.objects.filter(author_id=author_id)), BOOKS_PER_AUTHOR)
+
+
+if IS_MYSQL:
+    for name, options in (
+        ("connect_autocommit", {"autocommit": True}),
+        ("connect_no_isolation", {"isolation_level": None}),
+        ("connect_lean", LEAN),
+        ("connect_init_command", {"init_command": "SET sql_mode = 'TRADITIONAL'"}),
+    ):
+        act(with_options(options, connection.ensure_connection), name)
+    act(reconnect)
+    act(partial(isolated_requests, isolate), "bad_OT011_set")
+    repeatable = {"isolation_level": "repeatable read"}
+    act(with_options(repeatable, partial(isolated_requests, lambda: None)), "fixed_OT011_set")
+    act(with_options(LEAN, bad_OT008), "bad_OT008_lean")
+    act(upsert, "fixed_OT015_update")
+    act(chain, "trap_chain")
+    act(two_of_each, "trap_two_of_each")
+    # Portions of iterator() are those of a server's cursor elsewhere. Here they are read from one answer.
+    act(partial(walk, 10, TABLE_ROWS), "trap_iterator")
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[2:] if IS_MYSQL else None))
