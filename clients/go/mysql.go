@@ -89,6 +89,9 @@ func (d dialect) mysqlCosts() map[string]act {
 }
 
 func (d dialect) mysqlFixed() map[string]act {
+	committed := mysqlDialect(func(config *mysql.Config) {
+		config.Params = map[string]string{"tx_isolation": "'READ-COMMITTED'"}
+	})
 	return map[string]act{
 		"fixed_OT001":        d.opened(sqlInTx(mysqlAllBooks)),
 		"fixed_OT002":        d.opened(sqlInTx(mysqlInsertAll)),
@@ -97,6 +100,7 @@ func (d dialect) mysqlFixed() map[string]act {
 		"bad_OT008_no_idle":  d.opened(d.keepingNone),
 		"fixed_OT009":        d.opened(mysqlBalanceOfAll),
 		"bad_OT011_set":      d.opened(sqlTenTimes(mysqlSetFirst)),
+		"fixed_OT011_set":    committed.opened(sqlTenTimes(sqlCountAuthors)),
 		"fixed_OT013":        d.opened(sqlInTx(d.updateEach)),
 	}
 }
