@@ -1,4 +1,4 @@
-"""The acts that PyMySQL and mysql-connector-python share: both have %s, and write the values into the text."""
+"""The acts that PyMySQL, mysqlclient and mysql-connector-python share: they have %s, and write the values into the text."""
 
 from __future__ import annotations
 
@@ -264,7 +264,7 @@ def register(connect_to: Connect, begin: Callable[[Any], None], ping: Callable[[
 
     @act
     def fixed_OT012() -> None:
-        """Neither driver sends ahead: one statement asks for all three."""
+        """No driver sends ahead: one statement asks for all three."""
         query = (
             "SELECT name, group_concat(title ORDER BY books.id), max(price) FROM authors"
             " JOIN books ON author_id = authors.id WHERE authors.id = %s GROUP BY name"

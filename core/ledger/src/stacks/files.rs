@@ -5,7 +5,7 @@ macro_rules! files {
 }
 
 /// Key and text of each.
-pub(super) const FILES: [(&str, &str); 43] = files! {
+pub(super) const FILES: [(&str, &str); 44] = files! {
     "unknown"
     "psql"
     "pgbench"
@@ -44,6 +44,7 @@ pub(super) const FILES: [(&str, &str); 43] = files! {
     "typeorm"
     "mysql"
     "pymysql"
+    "libmariadb"
     "mysql-connector"
     "mysql2-node"
     "go-sql-driver"
