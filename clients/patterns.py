@@ -14,6 +14,8 @@ from collections.abc import Iterator
 LITERAL = re.compile(r"'(?:[^']|'')*'|\b\d+(?:\.\d+)?\b|\$\d+")
 BEGIN = re.compile(r"\s*(BEGIN|START TRANSACTION)\b", re.I)
 ROLLBACK = re.compile(r"\s*ROLLBACK\b(?!.*\bTO\b)", re.I)
+# Where a transaction begins: without autocommit, where the one before it ends.
+LIMIT = re.compile(r"\s*(BEGIN|START TRANSACTION|COMMIT|ROLLBACK(?!.*\bTO\b)|SET autocommit)\b", re.I)
 CONTROL = re.compile(
     r"\s*(BEGIN|START|COMMIT|ROLLBACK|END|SAVEPOINT|RELEASE|DEALLOCATE|DISCARD|SELECT pg_advisory_unlock_all)\b",
     re.I,
@@ -154,9 +156,9 @@ def rollbacks(trips: list[Work]) -> dict[str, int]:
             if trip.executed and all(map(ROLLBACK.match, trip.executed)):
                 count += bool(statements) and all(map(READ.match, statements))
             for text in trip.executed:
-                if CONTROL.match(text):
-                    statements = [] if BEGIN.match(text) else statements
-                else:
+                if LIMIT.match(text):
+                    statements = []
+                elif not CONTROL.match(text):
                     statements.append(text)
     return {"rollback_trips": count}
 

@@ -9,6 +9,8 @@ from turns import Trip, Turns
 HEADER_BYTES = 4
 OK = 0x00
 QUERY, PREPARE, EXECUTE, INIT_DB, RESET_CONNECTION = 0x03, 0x16, 0x17, 0x02, 0x1F
+# MariaDB's: an execution with many sets of values, and the number that means what was prepared last.
+BULK_EXECUTE, LAST_PREPARED = 0xFA, b"\xff\xff\xff\xff"
 # Commands that have no text.
 NAMES = {0x0E: "COM_PING", 0x1A: "COM_STMT_RESET", 0x1B: "COM_SET_OPTION", 0x1C: "COM_STMT_FETCH", 0x11: "COM_CHANGE_USER"}
 ADDRESS = ("MYSQL_HOST", "MYSQL_TCP_PORT")
@@ -53,7 +55,8 @@ class MysqlSession:
             elif code == PREPARE:
                 prepared.append(text)
                 self.statements[trip.reply[HEADER_BYTES + 1 : HEADER_BYTES + 5]] = text
-            elif code == EXECUTE:
+                self.statements[LAST_PREPARED] = text
+            elif code in (EXECUTE, BULK_EXECUTE):
                 executed.append(self.statements.get(body[:4], ""))
             elif code == INIT_DB:
                 executed.append(f"USE {text}")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""One act of SQLAlchemy: `sqlalchemy_acts.py psycopg2|psycopg ACT`."""
+"""One act of SQLAlchemy: `sqlalchemy_acts.py psycopg2|psycopg|pymysql ACT`."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from acts import (
     FILE_PORTION,
     LOOP_COUNT,
     PAGE_AUTHORS,
+    REGISTERED,
     TABLE_ROWS,
     WALK_ROWS,
     act,
@@ -25,7 +26,9 @@ from acts import (
     named,
     unseen,
 )
+from mysql_acts import settings
 from sqlalchemy import (
+    URL,
     Engine,
     ForeignKey,
     NullPool,
@@ -36,7 +39,7 @@ from sqlalchemy import (
     select,
     update,
 )
-from sqlalchemy.dialects import postgresql
+from sqlalchemy.dialects import mysql, postgresql
 from sqlalchemy.orm import (
     DeclarativeBase,
     Mapped,
@@ -46,7 +49,7 @@ from sqlalchemy.orm import (
     selectinload,
 )
 
-DIALECTS = ("psycopg2", "psycopg")
+DIALECTS = ("psycopg2", "psycopg", "pymysql")
 dialect = DIALECTS[0]  # set from the first argument
 
 
@@ -105,12 +108,23 @@ class File(Base):
     content: Mapped[int] = mapped_column(postgresql.OID)
 
 
+def is_mysql() -> bool:
+    return dialect == "pymysql"
+
+
 def engine(**options: object) -> Engine:
-    """Host, user and so on come from the PG* environment, as libpq reads it."""
+    """Host, user and so on come from the PG* environment, as libpq reads it; of MySQL from MYSQL_*."""
+    if is_mysql():
+        at = settings()
+        at["username"] = at.pop("user")
+        return create_engine(URL.create(f"mysql+{dialect}", **at), **options)
     return create_engine(f"postgresql+{dialect}://", **options)
 
 
 def autocommit_engine(**options: object) -> Engine:
+    """MySQL's drivers send each rollback, also where there is no transaction to roll back."""
+    if is_mysql():
+        options["skip_autocommit_rollback"] = True
     return engine(isolation_level="AUTOCOMMIT", **options)
 
 
@@ -349,9 +363,10 @@ def fixed_OT012() -> None:
     with autocommit_engine().connect() as link:
         for author_id in PAGE_AUTHORS:
             name, books, price = author_page(author_id)
-            titles = select(func.array_agg(books.subquery().c.title)).scalar_subquery()
-            row = link.execute(select(name.scalar_subquery(), titles, price.scalar_subquery()))
-            expect(len(row.one()[1]), BOOKS_PER_AUTHOR)
+            title = books.subquery().c.title
+            titles = select(func.group_concat(title) if is_mysql() else func.array_agg(title)).scalar_subquery()
+            found = link.execute(select(name.scalar_subquery(), titles, price.scalar_subquery())).one()[1]
+            expect(len(found.split(",") if is_mysql() else found), BOOKS_PER_AUTHOR)
 
 
 @act
@@ -368,8 +383,11 @@ def fixed_OT013() -> None:
     with Session(engine()) as session:
         for account_id in ACCOUNT_IDS:
             add_one = update(Account).where(Account.id == account_id)
-            add_one = add_one.values(balance=Account.balance + 1).returning(Account.balance)
-            expect(len(session.scalars(add_one).all()), 1)
+            add_one = add_one.values(balance=Account.balance + 1)
+            if is_mysql():  # it has no UPDATE ... RETURNING
+                expect(session.execute(add_one).rowcount, 1)
+            else:
+                expect(len(session.scalars(add_one.returning(Account.balance)).all()), 1)
         session.commit()
 
 
@@ -402,8 +420,11 @@ def bad_OT015() -> None:
 def fixed_OT015() -> None:
     with Session(engine()) as session:
         for name in unseen():
-            add = postgresql.insert(Tag).values(name=name).on_conflict_do_nothing()
-            session.execute(add)
+            if is_mysql():
+                add = mysql.insert(Tag).values(name=name)
+                session.execute(add.on_duplicate_key_update(name=add.inserted.name))
+            else:
+                session.execute(postgresql.insert(Tag).values(name=name).on_conflict_do_nothing())
         session.commit()
 
 
@@ -419,8 +440,52 @@ named("bad_OT016", lambda: two_reads_each(engine()))
 named("fixed_OT016", lambda: two_reads_each(autocommit_engine()))
 
 
+# ---- what only one of the databases has
+
+POSTGRESQL_ALONE = {name for name in REGISTERED if name.endswith(("OT004", "OT010", "OT014"))} | {"cursor_50_by_10"}
+SHARED = set(REGISTERED) - POSTGRESQL_ALONE
+
+
+@act
+def isolation_level() -> None:
+    """Set once per connection; it stays."""
+    with engine(isolation_level="READ COMMITTED").connect() as link:
+        for number in (1, 2):
+            expect(link.scalar(value_of(number)), f"value {number}")
+
+
+def options_each_time(pool: Engine, **options: object) -> None:
+    """Ten requests that count the authors, each with these options of its own."""
+    for _ in range(10):
+        with pool.connect().execution_options(**options) as link:
+            expect(link.scalar(select(func.count()).select_from(Author)), AUTHOR_COUNT)
+
+
+@act
+def autocommit_option() -> None:
+    """Of one use of a connection, instead of the engine's: set before, and taken back at check-in."""
+    with engine().connect().execution_options(isolation_level="AUTOCOMMIT") as link:
+        expect(link.scalar(value_of(1)), "value 1")
+
+
+@act
+def autocommit_rollback() -> None:
+    """The check-in rolls back what never began."""
+    with engine(isolation_level="AUTOCOMMIT").connect() as link:
+        expect(link.scalar(value_of(1)), "value 1")
+
+
+named("bad_OT016_autocommit", lambda: two_reads_each(engine(isolation_level="AUTOCOMMIT")))
+named("bad_OT011_option", lambda: options_each_time(engine(), isolation_level="AUTOCOMMIT"))
+named("trap_streamed", partial(walk, 10, TABLE_ROWS))
+
+MYSQL_ALONE = set(REGISTERED) - SHARED - POSTGRESQL_ALONE
+
+
 if __name__ == "__main__":
     if len(sys.argv) != 3 or sys.argv[1] not in DIALECTS:
         sys.exit(f"usage: {sys.argv[0]} {'|'.join(DIALECTS)} ACT")
     dialect = sys.argv[1]
+    for other in POSTGRESQL_ALONE if is_mysql() else MYSQL_ALONE:
+        del REGISTERED[other]
     sys.exit(main(sys.argv[2:]))
