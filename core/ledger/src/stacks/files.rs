@@ -5,7 +5,7 @@ macro_rules! files {
 }
 
 /// Key and text of each.
-pub(super) const FILES: [(&str, &str); 44] = files! {
+pub(super) const FILES: [(&str, &str); 45] = files! {
     "unknown"
     "psql"
     "pgbench"
@@ -45,6 +45,7 @@ pub(super) const FILES: [(&str, &str); 44] = files! {
     "mysql"
     "pymysql"
     "libmariadb"
+    "asyncmy"
     "mysql-connector"
     "mysql2-node"
     "go-sql-driver"
