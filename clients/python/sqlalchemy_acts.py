@@ -446,6 +446,29 @@ POSTGRESQL_ALONE = {name for name in REGISTERED if name.endswith(("OT004", "OT01
 SHARED = set(REGISTERED) - POSTGRESQL_ALONE
 
 
+named("select_6", partial(selects, 6))
+
+
+@act
+def txn_empty() -> None:
+    with engine().begin():
+        pass
+
+
+@act
+def executemany_3() -> None:
+    with engine().begin() as link:
+        link.execute(insert(Log), [{"message": message} for message in messages(3)])
+
+
+@act
+def executemany_update_3() -> None:
+    """By primary key: the driver's executemany(), which is a loop for what is no INSERT."""
+    with Session(engine()) as session:
+        session.execute(update(Account), [{"id": account_id, "balance": 7} for account_id in ACCOUNT_IDS[:3]])
+        session.commit()
+
+
 @act
 def isolation_level() -> None:
     """Set once per connection; it stays."""
@@ -469,6 +492,28 @@ def autocommit_option() -> None:
 
 
 @act
+def bad_OT002_flush() -> None:
+    """Objects that were changed are flushed at once, one UPDATE each."""
+    with Session(engine()) as session:
+        for account in session.scalars(select(Account).where(Account.id.in_(ACCOUNT_IDS))).all():
+            account.balance += 1
+        session.commit()
+
+
+def look_after_commit(**options: object) -> None:
+    """A commit expires the objects, so that each is asked for again when it is looked at."""
+    with Session(engine(), **options) as session:
+        authors = session.scalars(select(Author).order_by(Author.id)).all()
+        session.add(Log(message="listed"))
+        session.commit()
+        expect({author.name[:7] for author in authors}, {"author "})
+
+
+named("bad_OT001_expired", look_after_commit)
+named("fixed_OT001_expired", partial(look_after_commit, expire_on_commit=False))
+
+
+@act
 def autocommit_rollback() -> None:
     """The check-in rolls back what never began."""
     with engine(isolation_level="AUTOCOMMIT").connect() as link:
@@ -478,6 +523,15 @@ def autocommit_rollback() -> None:
 named("bad_OT016_autocommit", lambda: two_reads_each(engine(isolation_level="AUTOCOMMIT")))
 named("bad_OT011_option", lambda: options_each_time(engine(), isolation_level="AUTOCOMMIT"))
 named("trap_streamed", partial(walk, 10, TABLE_ROWS))
+
+
+@act
+def trap_two_of_each() -> None:
+    """Too few to be a loop."""
+    with Session(autocommit_engine()) as session:
+        for author in session.scalars(select(Author).order_by(Author.id).limit(2)).all():
+            expect(len(author.books), BOOKS_PER_AUTHOR)
+
 
 MYSQL_ALONE = set(REGISTERED) - SHARED - POSTGRESQL_ALONE
 
