@@ -25,14 +25,15 @@ READ = re.compile(r"\s*(SELECT|WITH|SHOW)\b", re.I)
 INSERT = re.compile(r"\s*INSERT\b", re.I)
 PING = re.compile(r"\s*(--.*|SELECT\s+(\d+|'[^']*')( AS \w+)?)?\s*;?\s*", re.I)
 SETTING = re.compile(
-    r"\s*((SET|RESET|SHOW|DISCARD|SELECT pg_advisory_unlock_all)\b"
+    r"\s*((SET|RESET|SHOW(?!.*\bFROM\b)|DISCARD|SELECT pg_advisory_unlock_all)\b"
     # Of MySQL's variables, these tell what became of the last statement.
     r"|SELECT\s+@@(?!.*\b(?:identity|last_insert_id|insert_id|warning_count|error_count)\b)(?!.*(?:\(|\bFROM\b)))",
     re.I | re.S,
 )
 CATALOGUE = re.compile(
     r"\s*SELECT\b.*(\bpg_\w+|\binformation_schema\b|\b(version|current_schema|set_config)\b"
-    r"|\b(?:database|connection_id|current_user)\(\))",
+    r"|\b(?:database|connection_id|current_user)\(\))"
+    r"|\s*SHOW\s.*\bFROM\b",
     re.I | re.S,
 )
 NEXTVAL = re.compile(r"\s*SELECT\s+nextval\s*\(", re.I)
