@@ -36,6 +36,8 @@ CATALOGUE = re.compile(
     r"|\s*SHOW\s.*\bFROM\b",
     re.I | re.S,
 )
+# What MySQL's mappers ask about a table before they first use it.
+DEFINITION = re.compile(r"\s*(SHOW\s.*\bFROM\b|SELECT\b.*\binformation_schema\b)", re.I | re.S)
 NEXTVAL = re.compile(r"\s*SELECT\s+nextval\s*\(", re.I)
 READ_TABLE = re.compile(r'\bFROM\s+["`]?(\w+)', re.I)
 CHANGED_TABLE = re.compile(r'\s*(?:UPDATE|DELETE\s+FROM)\s+["`]?(\w+)', re.I)
@@ -126,12 +128,17 @@ def pairs(trips: list[Work], second: re.Pattern[str]) -> dict[str, int]:
     """Reads of a table that are followed by a statement which `second` finds to write it."""
     count = 0
     for own in by_connection(trips).values():
-        texts = [text for trip in own for text in trip.executed if not CONTROL.match(text)]
+        texts = [text for trip in own for text in trip.executed if not is_aside(text)]
         for one, other in zip(texts, texts[1:], strict=False):
             read = READ.match(one) and READ_TABLE.search(one)
             written = second.match(other)
             count += bool(read and written and read[1].lower() == written[1].lower())
     return {"pairs": count}
+
+
+def is_aside(text: str) -> bool:
+    """Whether a statement may stand between the two of a pair."""
+    return bool(CONTROL.match(text) or DEFINITION.match(text))
 
 
 def nextvals(trips: list[Work]) -> dict[str, int]:
