@@ -5,7 +5,7 @@ macro_rules! files {
 }
 
 /// Key and text of each.
-pub(super) const FILES: [(&str, &str); 45] = files! {
+pub(super) const FILES: [(&str, &str); 46] = files! {
     "unknown"
     "psql"
     "pgbench"
@@ -51,4 +51,5 @@ pub(super) const FILES: [(&str, &str); 45] = files! {
     "go-sql-driver"
     "mariadb-connector-j"
     "mysql-connector-j"
+    "mysqlnd"
 };
