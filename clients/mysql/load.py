@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pymysql
+from pymysql.constants import ER
 
 
 def main() -> None:
@@ -24,7 +25,12 @@ def main() -> None:
     text = "\n".join(line for line in lines if not line.startswith("--"))
     with link.cursor() as cursor:
         for statement in filter(None, map(str.strip, text.split(";\n"))):
-            cursor.execute(statement.removesuffix(";"))
+            try:
+                cursor.execute(statement.removesuffix(";"))
+            except pymysql.OperationalError as error:
+                # A comment to this server: /*M! ... */ is for MariaDB alone.
+                if error.args[0] != ER.EMPTY_QUERY:
+                    raise
     link.close()
 
 

@@ -41,6 +41,20 @@ CREATE TABLE links (
     next int NOT NULL
 );
 
+-- Blocks of 50 numbers, for object-relational mappers that batch their inserts. MySQL has no sequences: it takes them for comments.
+CREATE TABLE events (
+    id   bigint       PRIMARY KEY,
+    note varchar(100) NOT NULL
+);
+/*M!100300 CREATE SEQUENCE events_id_seq START WITH 51 INCREMENT BY 50 */;
+
+-- A number at a time, for those that ask for it before each insert.
+CREATE TABLE tickets (
+    id   bigint       PRIMARY KEY AUTO_INCREMENT,
+    note varchar(100) NOT NULL
+);
+/*M!100300 CREATE SEQUENCE tickets_id_seq */;
+
 INSERT INTO authors (id, name) VALUES
     (101, 'author 101'), (105, 'author 105'), (112, 'author 112'), (118, 'author 118'),
     (127, 'author 127'), (133, 'author 133'), (140, 'author 140'), (152, 'author 152'),

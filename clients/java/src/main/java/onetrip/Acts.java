@@ -18,7 +18,8 @@ import java.util.stream.Stream;
 /**
  * Runs one act: {@code java onetrip.Acts DRIVER ACT}, or {@code DRIVER --list}.
  *
- * <p>The connection comes from JDBC_URL where that is set, or else from the PG* environment.
+ * <p>The connection comes from JDBC_URL where that is set, or else from the PG* environment, or
+ * from MYSQL_* for the drivers of MySQL.
  * Nothing is printed on success.
  */
 public final class Acts {
@@ -38,6 +39,9 @@ public final class Acts {
   static final byte[] FILE_CONTENT = "0123456789".repeat(30).getBytes(StandardCharsets.US_ASCII);
   static final int FILE_PORTION = 100;
   static final List<Integer> PAGE_AUTHORS = List.of(112, 140, 175, 203);
+
+  /** What the driver of this run connects to: a run performs one act. */
+  static Database database = Database.POSTGRES;
 
   /** One act; any exception is its failure. */
   @FunctionalInterface
@@ -63,27 +67,22 @@ public final class Acts {
   }
 
   static String url() {
-    String whole = System.getenv("JDBC_URL");
-    if (whole != null) {
-      return whole;
-    }
-    return "jdbc:postgresql://" + environment("PGHOST", "localhost") + ":"
-        + environment("PGPORT", "5432") + "/" + environment("PGDATABASE", "postgres");
+    return database.url();
   }
 
   static Properties login() {
-    Properties login = new Properties();
-    login.setProperty("user", environment("PGUSER", "postgres"));
-    login.setProperty("password", environment("PGPASSWORD", ""));
-    return login;
+    return database.login();
   }
 
   static Connection connect() throws SQLException {
     return DriverManager.getConnection(url(), login());
   }
 
-  private static String environment(String name, String fallback) {
-    return System.getenv().getOrDefault(name, fallback);
+  /** With settings of the driver, which may stand in the URL as well. */
+  static Connection connect(Map<String, String> settings) throws SQLException {
+    Properties properties = login();
+    properties.putAll(settings);
+    return DriverManager.getConnection(url(), properties);
   }
 
   private static Map<String, Act> actsOf(String driver) {
@@ -94,12 +93,20 @@ public final class Acts {
       case "spring-data" -> SpringDataActs.all();
       case "mybatis" -> MyBatisActs.all();
       case "jooq" -> JooqActs.all();
+      case "mariadb-j" -> MysqlActs.ofMariadb();
+      case "connector-j" -> MysqlActs.ofMysql();
+      case "hibernate-mariadb" -> HibernateActs.ofMariadb();
       default -> new LinkedHashMap<>();
     };
   }
 
   public static void main(String[] arguments) throws Exception {
     Logger.getLogger("").setLevel(Level.OFF);
+    database = switch (arguments.length > 0 ? arguments[0] : "") {
+      case "mariadb-j", "hibernate-mariadb" -> Database.MARIADB;
+      case "connector-j" -> Database.MYSQL;
+      default -> Database.POSTGRES;
+    };
     Map<String, Act> acts = arguments.length == 2 ? actsOf(arguments[0]) : Map.of();
     if (!acts.isEmpty() && arguments[1].equals("--list")) {
       acts.keySet().forEach(System.out::println);
@@ -107,7 +114,8 @@ public final class Acts {
     }
     Act act = arguments.length == 2 ? acts.get(arguments[1]) : null;
     if (act == null) {
-      System.err.println("usage: onetrip.Acts pgjdbc|hikari|hibernate|spring-data|mybatis|jooq ACT|--list");
+      System.err.println("usage: onetrip.Acts pgjdbc|hikari|hibernate|spring-data|mybatis|jooq"
+          + "|mariadb-j|connector-j|hibernate-mariadb ACT|--list");
       System.exit(2);
     }
     act.run();

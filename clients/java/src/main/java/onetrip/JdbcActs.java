@@ -21,7 +21,10 @@ import java.util.List;
 import java.util.Map;
 import onetrip.Acts.Act;
 
-/** pgjdbc: BEGIN rides with the first statement; Parse, Bind and Execute leave together. */
+/**
+ * pgjdbc: BEGIN rides with the first statement; Parse, Bind and Execute leave together. What JDBC
+ * does with any driver is {@link #shared}.
+ */
 final class JdbcActs {
   private static final String AUTHORS = "SELECT id, name FROM authors ORDER BY id";
   private static final String BOOKS_OF =
@@ -39,6 +42,18 @@ final class JdbcActs {
   private JdbcActs() {}
 
   static Map<String, Act> all() {
+    Map<String, Act> acts = shared();
+    acts.put("get_schema", connected(connection -> expect(connection.getSchema(), "public")));
+    acts.put("array_param", connected(JdbcActs::arrayParameter));
+    acts.put("cursor_50_by_10", connected(inTransaction(walk(10, WALK_ROWS))));
+    acts.put("bad_OT004", connected(inTransaction(walk(10, TABLE_ROWS))));
+    acts.put("fixed_OT004", connected(inTransaction(walk(1000, TABLE_ROWS))));
+    JdbcPatterns.addOfPostgres(acts);
+    return acts;
+  }
+
+  /** Acts that are the same with any driver and database. */
+  static Map<String, Act> shared() {
     Map<String, Act> acts = new LinkedHashMap<>();
     addCosts(acts);
     addFindings(acts);
@@ -63,12 +78,9 @@ final class JdbcActs {
     acts.put("set_isolation", connected(connection ->
         connection.setTransactionIsolation(Connection.TRANSACTION_SERIALIZABLE)));
     acts.put("get_isolation", connected(connection ->
-        expect(connection.getTransactionIsolation(), Connection.TRANSACTION_READ_COMMITTED)));
-    acts.put("get_schema", connected(connection -> expect(connection.getSchema(), "public")));
+        expect(connection.getTransactionIsolation(), Acts.database.defaultIsolation())));
     acts.put("batch_3", connected(inTransaction(connection -> insertBatch(connection, 3))));
     acts.put("savepoint", connected(inTransaction(JdbcActs::savepoint)));
-    acts.put("array_param", connected(JdbcActs::arrayParameter));
-    acts.put("cursor_50_by_10", connected(inTransaction(walk(10, WALK_ROWS))));
     acts.put("n_plus_one_10", connected(inTransaction(booksOfEach(LOOP_COUNT))));
   }
 
@@ -83,8 +95,6 @@ final class JdbcActs {
     acts.put("bad_OT003", connected(JdbcActs::insertEach));
     acts.put("fixed_OT003",
         connected(inTransaction(connection -> insertBatch(connection, WRITE_ROWS))));
-    acts.put("bad_OT004", connected(inTransaction(walk(10, TABLE_ROWS))));
-    acts.put("fixed_OT004", connected(inTransaction(walk(1000, TABLE_ROWS))));
     acts.put("bad_OT005", connected(inTransaction(repeat(10))));
     acts.put("fixed_OT005", connected(inTransaction(repeat(1))));
     acts.put("bad_OT006", connected(JdbcActs::tenTransactions));
@@ -94,8 +104,13 @@ final class JdbcActs {
   }
 
   static Act connected(Work work) {
+    return connected(Map.of(), work);
+  }
+
+  /** With settings of the driver. */
+  static Act connected(Map<String, String> settings, Work work) {
     return () -> {
-      try (Connection connection = Acts.connect()) {
+      try (Connection connection = Acts.connect(settings)) {
         work.on(connection);
       }
     };
@@ -115,7 +130,7 @@ final class JdbcActs {
     }
   }
 
-  private static void expectValue(PreparedStatement statement, int id) throws SQLException {
+  static void expectValue(PreparedStatement statement, int id) throws SQLException {
     statement.setInt(1, id);
     try (ResultSet rows = statement.executeQuery()) {
       expect(rows.next(), true);
@@ -132,7 +147,7 @@ final class JdbcActs {
     };
   }
 
-  private static void preparedSix(Connection connection) throws SQLException {
+  static void preparedSix(Connection connection) throws SQLException {
     try (PreparedStatement statement = connection.prepareStatement(SELECT_VALUE)) {
       for (int number = 1; number <= 6; number++) {
         expectValue(statement, number);
@@ -146,14 +161,15 @@ final class JdbcActs {
   }
 
   private static void arrayParameter(Connection connection) throws SQLException {
-    expect(countRows(connection, "SELECT id FROM authors WHERE id = ANY(?)",
-        List.of(101, 105, 112)), 3);
+    expect(countRowsOf(connection, "SELECT id FROM authors WHERE id", List.of(101, 105, 112)), 3);
   }
 
-  private static int countRows(Connection connection, String query, List<Integer> ids)
+  /** Rows of a query whose last column is one of these values. */
+  static int countRowsOf(Connection connection, String query, List<Integer> values)
       throws SQLException {
-    try (PreparedStatement statement = connection.prepareStatement(query)) {
-      statement.setArray(1, connection.createArrayOf("integer", ids.toArray()));
+    String whole = query + Acts.database.isOneOf(values.size());
+    try (PreparedStatement statement = connection.prepareStatement(whole)) {
+      Acts.database.bind(statement, values);
       return countRows(statement);
     }
   }
@@ -168,7 +184,7 @@ final class JdbcActs {
     }
   }
 
-  private static Work walk(int fetchSize, int rowCount) {
+  static Work walk(int fetchSize, int rowCount) {
     return connection -> {
       String query = "SELECT id, v FROM t WHERE id <= ? ORDER BY id";
       try (PreparedStatement statement = connection.prepareStatement(query)) {
@@ -190,7 +206,7 @@ final class JdbcActs {
     return ids;
   }
 
-  private static Work booksOfEach(int limit) {
+  static Work booksOfEach(int limit) {
     return connection -> {
       for (int id : authors(connection, limit)) {
         try (PreparedStatement statement = connection.prepareStatement(BOOKS_OF)) {
@@ -202,12 +218,12 @@ final class JdbcActs {
   }
 
   private static void booksOfAll(Connection connection) throws SQLException {
-    int count = countRows(connection, "SELECT title FROM books WHERE author_id = ANY(?)",
+    int count = countRowsOf(connection, "SELECT title FROM books WHERE author_id",
         authors(connection, AUTHOR_COUNT));
     expect(count, AUTHOR_COUNT * BOOKS_PER_AUTHOR);
   }
 
-  private static void insertEach(Connection connection) throws SQLException {
+  static void insertEach(Connection connection) throws SQLException {
     try (PreparedStatement statement = connection.prepareStatement(INSERT_LOG)) {
       for (String text : messages(WRITE_ROWS)) {
         statement.setString(1, text);
@@ -216,7 +232,7 @@ final class JdbcActs {
     }
   }
 
-  private static void insertBatch(Connection connection, int count) throws SQLException {
+  static void insertBatch(Connection connection, int count) throws SQLException {
     try (PreparedStatement statement = connection.prepareStatement(INSERT_LOG)) {
       for (String text : messages(count)) {
         statement.setString(1, text);
@@ -236,7 +252,7 @@ final class JdbcActs {
     }
   }
 
-  private static void updateBatch(Connection connection) throws SQLException {
+  static void updateBatch(Connection connection) throws SQLException {
     try (PreparedStatement statement = connection.prepareStatement(UPDATE_ACCOUNT)) {
       for (int id : ACCOUNT_IDS) {
         statement.setInt(1, 1);

@@ -11,6 +11,7 @@ import static onetrip.Acts.expect;
 import static onetrip.Acts.messages;
 import static onetrip.Acts.unseen;
 import static onetrip.JdbcActs.connected;
+import static onetrip.JdbcActs.countRowsOf;
 import static onetrip.JdbcActs.inTransaction;
 
 import java.io.ByteArrayOutputStream;
@@ -25,7 +26,7 @@ import org.postgresql.PGConnection;
 import org.postgresql.largeobject.LargeObject;
 import org.postgresql.largeobject.LargeObjectManager;
 
-/** Findings from OT009 on, shown with pgjdbc. */
+/** Findings from OT009 on, shown with JDBC; some of them only PostgreSQL and pgjdbc can have. */
 final class JdbcPatterns {
   private static final String COUNT_AUTHORS = "SELECT count(*) FROM authors";
   private static final List<String> AUTHOR_PAGE = List.of(
@@ -38,25 +39,28 @@ final class JdbcPatterns {
   static void addTo(Map<String, Act> acts) {
     acts.put("bad_OT009", connected(JdbcPatterns::balanceOfEach));
     acts.put("fixed_OT009", connected(JdbcPatterns::balanceOfAll));
-    acts.put("bad_OT010", connected(inTransaction(JdbcPatterns::readByPortions)));
-    acts.put("fixed_OT010", connected(inTransaction(JdbcPatterns::readWhole)));
     acts.put("bad_OT011", connected(tenTimes(JdbcPatterns::testFirst)));
     acts.put("fixed_OT011", connected(tenTimes(JdbcPatterns::countAuthors)));
-    acts.put("bad_OT011_set", connected(tenTimes(JdbcPatterns::setSchemaFirst)));
-    acts.put("fixed_OT011_set", connected(JdbcPatterns::setSchemaOnce));
     acts.put("bad_OT012", connected(JdbcPatterns::pagesByThree));
     acts.put("fixed_OT012", connected(JdbcPatterns::pagesByOne));
     acts.put("bad_OT013", connected(inTransaction(JdbcPatterns::readThenWrite)));
-    acts.put("fixed_OT013", connected(inTransaction(JdbcPatterns::writeReturning)));
-    acts.put("bad_OT014", connected(inTransaction(JdbcPatterns::nextvalEach)));
-    acts.put("fixed_OT014", connected(inTransaction(JdbcPatterns::insertReturning)));
     acts.put("bad_OT015", connected(inTransaction(JdbcPatterns::lookUpThenInsert)));
     acts.put("fixed_OT015", connected(inTransaction(JdbcPatterns::insertUnlessThere)));
     acts.put("bad_OT016", connected(tenTimes(JdbcPatterns::readThenRollBack)));
     acts.put("fixed_OT016", connected(tenTimes(JdbcPatterns::twoReads)));
   }
 
-  private static JdbcActs.Work tenTimes(JdbcActs.Work work) {
+  static void addOfPostgres(Map<String, Act> acts) {
+    acts.put("bad_OT010", connected(inTransaction(JdbcPatterns::readByPortions)));
+    acts.put("fixed_OT010", connected(inTransaction(JdbcPatterns::readWhole)));
+    acts.put("bad_OT011_set", connected(tenTimes(JdbcPatterns::setSchemaFirst)));
+    acts.put("fixed_OT011_set", connected(JdbcPatterns::setSchemaOnce));
+    acts.put("fixed_OT013", connected(inTransaction(JdbcPatterns::writeReturning)));
+    acts.put("bad_OT014", connected(inTransaction(JdbcPatterns::nextvalEach)));
+    acts.put("fixed_OT014", connected(inTransaction(JdbcPatterns::insertReturning)));
+  }
+
+  static JdbcActs.Work tenTimes(JdbcActs.Work work) {
     return connection -> {
       for (int i = 0; i < 10; i++) {
         work.on(connection);
@@ -65,7 +69,7 @@ final class JdbcPatterns {
   }
 
   /** The first column of the first row, or null where there is none. */
-  private static Object value(Connection connection, String query, Object... parameters)
+  static Object value(Connection connection, String query, Object... parameters)
       throws SQLException {
     try (PreparedStatement statement = connection.prepareStatement(query)) {
       for (int i = 0; i < parameters.length; i++) {
@@ -77,7 +81,7 @@ final class JdbcPatterns {
     }
   }
 
-  private static void write(Connection connection, String text, Object... parameters)
+  static void write(Connection connection, String text, Object... parameters)
       throws SQLException {
     try (PreparedStatement statement = connection.prepareStatement(text)) {
       for (int i = 0; i < parameters.length; i++) {
@@ -94,9 +98,8 @@ final class JdbcPatterns {
   }
 
   private static void balanceOfAll(Connection connection) throws SQLException {
-    Object[] ids = ACCOUNT_IDS.subList(0, 12).toArray();
-    String query = "SELECT id, balance FROM accounts WHERE id = ANY(?)";
-    expect(value(connection, query, connection.createArrayOf("integer", ids)) != null, true);
+    List<Integer> ids = ACCOUNT_IDS.subList(0, 12);
+    expect(countRowsOf(connection, "SELECT id, balance FROM accounts WHERE id", ids), 12);
   }
 
   private static void readByPortions(Connection connection) throws SQLException {
@@ -151,10 +154,8 @@ final class JdbcPatterns {
 
   /** JDBC cannot pipeline reads: one statement asks for all three. */
   private static void pagesByOne(Connection connection) throws SQLException {
-    String query = "SELECT name, array_agg(title ORDER BY books.id), max(price) FROM authors"
-        + " JOIN books ON author_id = authors.id WHERE authors.id = ? GROUP BY authors.id";
     for (int author : PAGE_AUTHORS) {
-      expect(value(connection, query, author), "author " + author);
+      expect(value(connection, Acts.database.authorPage(), author), "author " + author);
     }
   }
 
@@ -198,7 +199,7 @@ final class JdbcPatterns {
 
   private static void insertUnlessThere(Connection connection) throws SQLException {
     for (String name : unseen()) {
-      write(connection, "INSERT INTO tags (name) VALUES (?) ON CONFLICT DO NOTHING", name);
+      write(connection, Acts.database.insertTagUnlessThere(), name);
     }
   }
 
