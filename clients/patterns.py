@@ -38,7 +38,7 @@ CATALOGUE = re.compile(
 )
 # What MySQL's mappers ask about a table before they first use it.
 DEFINITION = re.compile(r"\s*(SHOW\s.*\bFROM\b|SELECT\b.*\binformation_schema\b)", re.I | re.S)
-NEXTVAL = re.compile(r"\s*SELECT\s+nextval\s*\(", re.I)
+NEXTVAL = re.compile(r"\s*SELECT\s+(nextval\s*\(|next value for\b)", re.I)
 READ_TABLE = re.compile(r'\bFROM\s+["`]?(\w+)', re.I)
 CHANGED_TABLE = re.compile(r'\s*(?:UPDATE|DELETE\s+FROM)\s+["`]?(\w+)', re.I)
 FILLED_TABLE = re.compile(r'\s*INSERT\s+INTO\s+["`]?(\w+)', re.I)
