@@ -37,6 +37,7 @@ final class MysqlActs {
       Map.of("useServerPrepStmts", "true", "cachePrepStmts", "true");
   private static final Map<String, String> CURSORS = Map.of("useCursorFetch", "true");
   private static final Map<String, String> NO_PIPELINE = Map.of("disablePipeline", "true");
+  private static final Map<String, String> UNTIMED = Map.of("netTimeoutForStreamingResults", "0");
 
   private MysqlActs() {}
 
@@ -72,8 +73,8 @@ final class MysqlActs {
     acts.put("connect_2", () -> connectTwice(Map.of()));
     acts.put("connect_2_cached", () -> connectTwice(Map.of("cacheServerConfiguration", "true")));
     acts.put("stream_50", connected(inTransaction(walk(Integer.MIN_VALUE, WALK_ROWS))));
-    acts.put("stream_50_untimed", connected(Map.of("netTimeoutForStreamingResults", "0"),
-        inTransaction(walk(Integer.MIN_VALUE, WALK_ROWS))));
+    acts.put("stream_50_untimed",
+        connected(UNTIMED, inTransaction(walk(Integer.MIN_VALUE, WALK_ROWS))));
     acts.put("batch_3_rewritten",
         connected(REWRITING, inTransaction(connection -> insertBatch(connection, 3))));
     acts.put("cursor_50_by_10", connected(CURSORS, inTransaction(walk(10, WALK_ROWS))));
@@ -98,8 +99,10 @@ final class MysqlActs {
         connected(LOCAL_STATE, tenTimes(MysqlActs::setIsolationFirst)));
     acts.put("bad_OT011_max_rows", connected(tenTimes(MysqlActs::fiveAuthorsOfBoth)));
     acts.put("fixed_OT011_max_rows", connected(tenTimes(MysqlActs::fiveAuthorsByLimit)));
-    acts.put("trap_streamed", connected(inTransaction(walk(Integer.MIN_VALUE, TABLE_ROWS))));
-    acts.put("trap_rewritten_batch", connected(REWRITING, JdbcActs::updateBatch));
+    acts.put("trap_streamed", connected(UNTIMED, walk(Integer.MIN_VALUE, TABLE_ROWS)));
+    acts.put("trap_rewritten_batch", connected(
+        Map.of("rewriteBatchedStatements", "true", "allowMultiQueries", "true"),
+        JdbcActs::updateBatch));
     return acts;
   }
 
