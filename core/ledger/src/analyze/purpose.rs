@@ -100,6 +100,8 @@ pub(super) fn purpose_of(lifted: &Lifted<'_>, shape: &Shape<'_>) -> Purpose {
     let facts = lifted.facts();
     match facts.kind {
         StatementKind::Empty => Purpose::Ping,
+        // MySQL's `SHOW COLUMNS FROM books`: what a table is like is asked of the catalogue.
+        StatementKind::Show if !shape.tables.is_empty() => Purpose::LookUp,
         StatementKind::Show => Purpose::Show,
         StatementKind::Set if lifted.name().is_some_and(is_own_setting) => Purpose::Work,
         StatementKind::Reset | StatementKind::Discard if facts.all => Purpose::Reset,
@@ -265,6 +267,7 @@ mod tests {
                 "SELECT current_user",
                 "SELECT VERSION(), @@sql_mode AS m",
                 "SELECT connection_id()",
+                "SHOW FULL FIELDS FROM books",
                 "SELECT oid FROM pg_type WHERE typname = 'hstore'",
                 "SELECT a.attname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid",
                 "WITH RECURSIVE t(oid) AS (SELECT oid FROM pg_catalog.pg_type) SELECT * FROM t",

@@ -20,6 +20,9 @@ const TRANSACTIONS_MIN: u64 = 5;
 #[derive(Debug, Default)]
 pub(super) struct Transactions {
     open: Option<Open>,
+    /// A statement has ended outside a transaction. From here on, the beginning of each is seen: a statement is the first
+    /// of a transaction, whether BEGIN opened it or the server did by itself (MySQL's `autocommit = 0`).
+    has_rested: bool,
     begins: u64,
     commits: u64,
     transactions: u64,
@@ -82,10 +85,11 @@ impl Transactions {
                 begin_waited_ns: if alone { exchange.duration() } else { 0 },
                 begin_wire_ns: if alone { event.wire_ns } else { 0 },
                 begin_spot: alone.then(|| event.spot()),
-                is_plain: begins,
+                is_plain: begins || self.has_rested,
                 ..Open::default()
             });
         }
+        self.has_rested |= exchange.status == TransactionStatus::Idle;
         let open = self.open.as_mut()?;
         open.count(event);
         if exchange.status != TransactionStatus::Idle {

@@ -69,7 +69,8 @@ impl Driver {
     /// The same for a loop that updates or deletes rows: advice on how to insert many would not do.
     pub fn fix_of_changes(self, code: Code) -> &'static str {
         let of = |driver| stack::of(driver).changes.get(&code).map(String::as_str);
-        of(self).or_else(|| of(Self::UNKNOWN)).unwrap_or_else(|| self.fix(code))
+        let known = of(self).or_else(|| self.like().and_then(of)).or_else(|| of(Self::UNKNOWN));
+        known.unwrap_or_else(|| self.fix(code))
     }
 
     /// The same for a queue's worker that takes a job by one statement and changes it by the next.

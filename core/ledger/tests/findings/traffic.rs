@@ -216,6 +216,11 @@ impl Traffic {
         self.run(text, &[]);
     }
 
+    /// The next statement begins a transaction, without a BEGIN.
+    pub(crate) fn begin_by_itself(&mut self) {
+        self.status = TransactionStatus::Active;
+    }
+
     pub(crate) fn commit(&mut self) {
         self.status = TransactionStatus::Idle;
         self.run("COMMIT", &[]);
