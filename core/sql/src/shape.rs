@@ -33,6 +33,8 @@ pub struct Shape<'a> {
     pub keys: Vec<EqualityKey<'a>>,
     /// `SELECT` of one constant: what is sent to see whether the server answers.
     pub is_constant: bool,
+    /// `SELECT NEXT VALUE FOR` of one sequence, as MariaDB has it of SQL's standard.
+    pub is_next_value: bool,
     /// System variables, `@@name`, of a `SELECT` that asks for nothing but these and for functions without arguments.
     pub variables: Vec<Name<'a>>,
     /// A `WITH` stands in it, whose names are listed as tables where they are read.
@@ -48,6 +50,7 @@ impl<'a> Shape<'a> {
         let has_with = tokens.iter().any(|token| token.is(b"with"));
         let skips_locked = tokens.windows(2).any(|words| words[0].is(b"skip") && words[1].is(b"locked"));
         let mut shape = Self { is_constant: is_constant(&tokens), has_with, skips_locked, ..Self::default() };
+        shape.is_next_value = is_next_value(&tokens);
         shape.variables = variables(&tokens).unwrap_or_default();
         shape.list_names(&tokens);
         shape.list_tables(&tokens);
@@ -441,6 +444,11 @@ fn is_constant(tokens: &[Token<'_>]) -> bool {
         _ => false,
     };
     select.is(b"select") && is_value && named
+}
+
+fn is_next_value(tokens: &[Token<'_>]) -> bool {
+    let [select, next, value, word, Token::Name { .. }] = tokens else { return false };
+    select.is(b"select") && next.is(b"next") && value.is(b"value") && word.is(b"for")
 }
 
 /// The system variables that a `SELECT` asks for; `None` if it asks for anything else than these and functions without

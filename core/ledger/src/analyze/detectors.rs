@@ -121,7 +121,7 @@ impl Detectors {
         self.lobs.end_all(client, book);
         self.sequences.book(client, book);
         self.transactions.book(client, book);
-        self.prepares.book(client, book);
+        self.prepares.end(client, book);
         claims.book(driver, book, &mut shared.chatter);
         shared.results.forget(std::mem::take(&mut self.recent));
     }

@@ -6,7 +6,7 @@ use super::event::Event;
 use super::hash::Table;
 use super::spots::Spots;
 use crate::Steps;
-use crate::findings::{Code, Evidence};
+use crate::findings::{Code, Evidence, Spot};
 
 /// Prepare trips that make a pattern.
 const PREPARES_MIN: u64 = 3;
@@ -16,6 +16,8 @@ const FOLLOWED_MAX: usize = 4096;
 #[derive(Debug, Default)]
 pub(super) struct Prepares {
     prepared: Table<u32, Prepared>,
+    /// The trip under way, so far only for preparing.
+    last: Option<Trip>,
 }
 
 #[derive(Debug, Default)]
@@ -28,9 +30,24 @@ struct Prepared {
     wire_ns: u64,
 }
 
+/// A trip in which one statement was prepared.
+#[derive(Debug)]
+struct Trip {
+    template: u32,
+    scope: u32,
+    spot: Spot,
+    waited_ns: u64,
+    wire_ns: u64,
+}
+
 impl Prepares {
     /// Takes one exchange; `template` translates a statement's template to the analyzer's own id.
     pub(super) fn take(&mut self, event: &Event<'_>, template: impl Fn(u32) -> u32) {
+        // What was sent before the answer shares the trip, such as the EXECUTE of a driver that pipelines.
+        let shares = !event.exchange.starts_trip && event.exchange.remedy.is_none();
+        if let Some(trip) = self.last.take().filter(|_| !shares) {
+            self.count(trip);
+        }
         let statements = &event.exchange.statements;
         for run in &event.runs {
             if let Some(prepared) = self.prepared.get_mut(&run.template) {
@@ -42,19 +59,32 @@ impl Prepares {
         if !prepares_only || !event.is_own_trip() || event.failed() || only.template == 0 {
             return;
         }
+        self.last = Some(Trip {
+            template: template(only.template),
+            scope: event.scope,
+            spot: event.spot(),
+            waited_ns: event.exchange.duration(),
+            wire_ns: event.wire_ns,
+        });
+    }
+
+    fn count(&mut self, trip: Trip) {
         if self.prepared.len() >= FOLLOWED_MAX {
             return;
         }
-        let prepared = self.prepared.entry(template(only.template)).or_default();
-        prepared.scope = event.scope;
-        prepared.spots.add(event.spot());
+        let prepared = self.prepared.entry(trip.template).or_default();
+        prepared.scope = trip.scope;
+        prepared.spots.add(trip.spot);
         prepared.prepares += 1;
-        prepared.waited_ns += event.exchange.duration();
-        prepared.wire_ns += event.wire_ns;
+        prepared.waited_ns += trip.waited_ns;
+        prepared.wire_ns += trip.wire_ns;
     }
 
     /// Books what the connection did.
-    pub(super) fn book(&self, client: Client, book: &mut Book) {
+    pub(super) fn end(&mut self, client: Client, book: &mut Book) {
+        if let Some(trip) = self.last.take() {
+            self.count(trip);
+        }
         for (template, prepared) in &self.prepared {
             if prepared.prepares < PREPARES_MIN {
                 continue;

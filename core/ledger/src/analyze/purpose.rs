@@ -107,6 +107,7 @@ pub(super) fn purpose_of(lifted: &Lifted<'_>, shape: &Shape<'_>) -> Purpose {
         StatementKind::Reset | StatementKind::Discard if facts.all => Purpose::Reset,
         StatementKind::Set | StatementKind::Reset | StatementKind::Discard => Purpose::Set,
         StatementKind::Multi if resets_session(facts, shape) => Purpose::Reset,
+        StatementKind::Select if shape.is_next_value => Purpose::NextValue,
         StatementKind::Select if !facts.writes && !facts.into && !facts.locks_rows => select(facts, shape),
         StatementKind::Other => object_call(shape).map_or(Purpose::Work, Purpose::LargeObject),
         _ => Purpose::Work,
@@ -314,6 +315,7 @@ mod tests {
             &[
                 "SELECT nextval('a_id_seq')",
                 "select nextval ('a_id_seq')",
+                "select next value for `shop`.`events_seq`",
                 "SELECT pg_catalog.nextval(pg_get_serial_sequence('a', 'id'))",
             ],
         );

@@ -32,6 +32,18 @@ fn a_statement_that_stays_prepared_is_no_finding() {
 }
 
 #[test]
+fn a_prepare_whose_statement_shares_its_trip_is_no_trip_for_preparing() {
+    let mut traffic = Traffic::new();
+    for number in 0..9 {
+        traffic.shares = false;
+        traffic.prepare(COUNTRY);
+        traffic.shares = true;
+        traffic.run(COUNTRY, &[(number * 7) % 5]);
+    }
+    assert_eq!(traffic.avoidable(Code::PreparePerRun), 0);
+}
+
+#[test]
 fn preparing_different_statements_is_no_finding() {
     let mut traffic = Traffic::new();
     for number in 0..9 {
