@@ -563,7 +563,9 @@ mod tests {
         let variables = |template: &'static str| texts(&Shape::of(template.as_bytes()).variables);
         assert_eq!(variables("SELECT @@session.sql_mode"), ["session.sql_mode"]);
         assert_eq!(
-            variables("SELECT @@version AS v, @@global.`tx_isolation` mode, VERSION(), database() AS d LIMIT $1"),
+            variables(
+                "SELECT @@version AS v, @@global.`tx_isolation` mode, VERSION(), database() AS d LIMIT $1"
+            ),
             ["version", "global.`tx_isolation`"]
         );
         for other in [

@@ -199,11 +199,21 @@ fn a_guard_finds_what_another_session_has_changed() {
             assert_eq!(insert(&mut client), (known, 1), "{place}");
             other.script(COUNTING).unwrap();
             other
-                .script("CREATE TRIGGER seen BEFORE INSERT ON guarded FOR EACH ROW EXECUTE FUNCTION counting()")
+                .script(
+                    "CREATE TRIGGER seen BEFORE INSERT ON guarded FOR EACH ROW EXECUTE FUNCTION counting()",
+                )
                 .unwrap();
-            assert_eq!(insert(&mut client), (Bulk::Pipeline, 2), "{place}: the guard fails, and the sets go one by one");
+            assert_eq!(
+                insert(&mut client),
+                (Bulk::Pipeline, 2),
+                "{place}: the guard fails, and the sets go one by one"
+            );
             let sum = "SELECT sum(seen)::text FROM guarded";
-            assert_eq!(text(&mut client, sum), (i64::from(count) * i64::from(count - 1) / 2).to_string(), "{place}");
+            assert_eq!(
+                text(&mut client, sum),
+                (i64::from(count) * i64::from(count - 1) / 2).to_string(),
+                "{place}"
+            );
             let (way, _) = insert(&mut client);
             assert_eq!(way, Bulk::Pipeline, "{place}: it is known now");
             // What has failed before the sets leaves nothing behind.

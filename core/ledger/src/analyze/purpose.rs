@@ -246,7 +246,11 @@ mod tests {
         all(Purpose::Ping, &["", "-- ping", ";", "SELECT 1", "select 'x' as alive"]);
         all(
             Purpose::Show,
-            &["SHOW search_path", "show transaction isolation level", "SELECT @@session.sql_mode, @@tx_isolation AS i"],
+            &[
+                "SHOW search_path",
+                "show transaction isolation level",
+                "SELECT @@session.sql_mode, @@tx_isolation AS i",
+            ],
         );
         all(
             Purpose::Set,
