@@ -24,16 +24,13 @@ QUERY = re.compile(r"\s*(SELECT|WITH)\b", re.I)
 READ = re.compile(r"\s*(SELECT|WITH|SHOW)\b", re.I)
 INSERT = re.compile(r"\s*INSERT\b", re.I)
 PING = re.compile(r"\s*(--.*|SELECT\s+(\d+|'[^']*')( AS \w+)?)?\s*;?\s*", re.I)
-SETTING = re.compile(
-    r"\s*((SET|RESET|SHOW(?!.*\bFROM\b)|DISCARD|SELECT pg_advisory_unlock_all)\b"
-    # Of MySQL's variables, these tell what became of the last statement.
-    r"|SELECT\s+@@(?!.*\b(?:identity|last_insert_id|insert_id|warning_count|error_count)\b)(?!.*(?:\(|\bFROM\b)))",
-    re.I | re.S,
-)
+SETTING = re.compile(r"\s*(SET|RESET|SHOW(?!.*\bFROM\b)|DISCARD|SELECT pg_advisory_unlock_all)\b", re.I)
 CATALOGUE = re.compile(
     r"\s*SELECT\b.*(\bpg_\w+|\binformation_schema\b|\b(version|current_schema|set_config)\b"
     r"|\b(?:database|connection_id|current_user)\(\))"
-    r"|\s*SHOW\s.*\bFROM\b",
+    r"|\s*SHOW\s.*\bFROM\b"
+    # Of MySQL's variables, these tell what became of the last statement.
+    r"|\s*SELECT\s+@@(?!.*\b(?:identity|last_insert_id|insert_id|warning_count|error_count)\b)(?!.*\bFROM\b)",
     re.I | re.S,
 )
 # What MySQL's mappers ask about a table before they first use it.
@@ -115,7 +112,7 @@ def groups_by_connection(trips: list[Work]) -> Iterator[list[set[str]]]:
         for trip in filter(lambda trip: trip.executed, own):
             texts = [template(text) for text in trip.executed if not CONTROL.match(text)]
             is_read = len(texts) == 1 and QUERY.match(texts[0])
-            if not is_read or CATALOGUE.match(texts[0]) or SETTING.match(texts[0]):
+            if not is_read or CATALOGUE.match(texts[0]):
                 groups.append(set())
             elif texts[0] in groups[-1]:
                 groups.append(set(texts))

@@ -145,16 +145,14 @@ fn without_from(shape: &Shape<'_>, calls: &[String]) -> Purpose {
     if shape.variables.iter().any(|variable| VARIABLES_OF_RESULTS.contains(&last_part(*variable).as_str())) {
         return Purpose::Work;
     }
-    if !shape.variables.is_empty() && calls.is_empty() {
-        return Purpose::Show;
-    }
     let all = |names: &[&str]| calls.iter().all(|call| names.contains(&call.as_str()));
     if calls.iter().any(|call| call == "nextval") {
         let is_plain = all(&["nextval", "pg_get_serial_sequence", "cast"]);
         return if is_plain { Purpose::NextValue } else { Purpose::Work };
     }
-    let asks_session =
-        !calls.is_empty() || shape.names.iter().any(|name| SESSION_WORDS.contains(&folded(*name).as_str()));
+    let asks_session = !calls.is_empty()
+        || !shape.variables.is_empty()
+        || shape.names.iter().any(|name| SESSION_WORDS.contains(&folded(*name).as_str()));
     match asks_session && all(SESSION_FUNCTIONS) {
         true if calls.iter().any(|call| call == "set_config") => Purpose::SetByCall,
         true => Purpose::LookUp,
@@ -244,14 +242,7 @@ mod tests {
     #[test]
     fn chatter_is_told_from_work() {
         all(Purpose::Ping, &["", "-- ping", ";", "SELECT 1", "select 'x' as alive"]);
-        all(
-            Purpose::Show,
-            &[
-                "SHOW search_path",
-                "show transaction isolation level",
-                "SELECT @@session.sql_mode, @@tx_isolation AS i",
-            ],
-        );
+        all(Purpose::Show, &["SHOW search_path", "show transaction isolation level"]);
         all(
             Purpose::Set,
             &["SET search_path TO app", "SET LOCAL statement_timeout = 5", "RESET role", "DISCARD PLANS"],
@@ -271,6 +262,7 @@ mod tests {
                 "SELECT current_schema()",
                 "SELECT current_user",
                 "SELECT VERSION(), @@sql_mode AS m",
+                "SELECT @@session.sql_mode, @@tx_isolation AS i",
                 "SELECT connection_id()",
                 "SHOW FULL FIELDS FROM books",
                 "SELECT oid FROM pg_type WHERE typname = 'hstore'",
