@@ -8,9 +8,9 @@
 //!
 //! Each is a block that aborts. So outside a transaction, all of it is kept or nothing.
 //!
-//! `Auto` has to know whether the table lets another way mean the same. What it has to know is asked in the same
-//! transaction, behind a Parse of the statement: from that on, the server locks the table, so that the answer holds
-//! until the end. `Auto` asks in one of three ways:
+//! `Auto` has to know whether the table lets another way mean the same. The question is asked in the same transaction,
+//! behind a Parse of the statement. From that on the server locks the table, so that the answer holds until the end.
+//! `Auto` asks in one of three ways:
 //!
 //! ```text
 //!   first    Parse, facts, Flush   (waits)   another way … Sync    a trip: only if so many sets save more than that
