@@ -224,6 +224,19 @@ fn a_guard_finds_what_another_session_has_changed() {
 }
 
 #[test]
+fn the_first_set_fails_of_a_table_that_is_gone() {
+    for count in [150, MANY] {
+        let mut client = shared_table("gone", "id int");
+        for _ in 0..2 {
+            insert_ids(&mut client, "gone", count, false).unwrap();
+        }
+        Client::connect(&Server::shared().url()).unwrap().script("DROP TABLE gone").unwrap();
+        let failed = insert_ids(&mut client, "gone", count, false).unwrap_err();
+        assert_eq!((failed.set, failed.error.sqlstate()), (Some(0), Some("42P01")), "{count} sets");
+    }
+}
+
+#[test]
 fn a_transaction_that_keeps_its_snapshot_goes_one_by_one() {
     let mut client = shared_table("kept_back", "id int, seen bigint");
     let mut other = Client::connect(&Server::shared().url()).unwrap();

@@ -46,6 +46,11 @@ impl Insert {
         text.rest.is_empty().then(insert)
     }
 
+    /// Whether COPY can take its rows: without a list of columns it would want all of them.
+    pub(crate) fn names_columns(&self) -> bool {
+        !self.columns.is_empty()
+    }
+
     /// Which row of a COPY into the table an error is about, counted from one, by the error's context.
     pub(crate) fn row_of_copy(&self, context: &str) -> Option<usize> {
         let name = self.table_name();

@@ -2,7 +2,7 @@ use onetrip_wire::pg::TransactionStatus;
 use postgres_types::Type;
 
 use super::insert::Insert;
-use super::tables::{self, FACTS, Facts};
+use super::tables::{FACTS, Facts};
 use super::values::{self, Misfit};
 use super::{
     Bulk, BulkDone, BulkError, COPY_SETS_MIN, KNOWN_SETS_MIN, Piece, Sets, parameter_types, pays,
@@ -93,7 +93,7 @@ impl Many {
     ) -> Result<Self, Error> {
         let is_known = |insert: &Insert| sets.count() > 0 && insert.width == sets.width(0);
         let insert = Insert::of(statement).filter(is_known);
-        let names_columns = insert.as_ref().is_some_and(|insert| !insert.columns.is_empty());
+        let names_columns = insert.as_ref().is_some_and(Insert::names_columns);
         match wanted {
             Bulk::Unnest if insert.is_none() && sets.count() > 0 => return Err(Usage::NotPlainInsert.into()),
             Bulk::Copy if !names_columns && sets.count() > 0 => return Err(Usage::NotPlainInsert.into()),
@@ -143,8 +143,7 @@ impl Many {
 
     /// The fastest way that means the same for such a table.
     fn best(&self, facts: Facts, count: usize) -> Bulk {
-        let names_columns = self.insert.as_ref().is_some_and(|insert| !insert.columns.is_empty());
-        let is_copied = facts.copied && names_columns;
+        let is_copied = facts.copied && self.insert.as_ref().is_some_and(Insert::names_columns);
         match facts.same {
             true if self.types.is_some() && (count < COPY_SETS_MIN || !is_copied) => Bulk::Unnest,
             true if is_copied => Bulk::Copy,
@@ -246,7 +245,7 @@ impl Many {
                 self.remember(core, facts);
             }
             // Others than were known: too few for another way.
-            Asks::GuardedBy(_) if self.failed_guard(core).is_some_and(tables::is_of_guard) => {
+            Asks::GuardedBy(_) if self.failed_guard(core).is_some() => {
                 self.remember(core, Facts::default());
             }
             _ => {}
@@ -410,17 +409,15 @@ impl Many {
     /// Whether the sets go one by one next: because only so it can be told which of them fails, or because a guard has
     /// failed. Nothing of them holds.
     fn goes_again(&self, core: &Connection, failed: &BulkError) -> bool {
-        if let Some(error) = self.failed_guard(core) {
-            return tables::is_of_guard(error);
-        }
-        // Classes of what a row can do wrong, and of what only the rewritten statement can.
+        // Classes of what a row can do wrong, of what only the rewritten statement can, and of what guards fail with.
         let class = failed.error.sqlstate().and_then(|code| code.get(..2));
         let is_of_a_row =
             class.is_some_and(|class| ["0A", "21", "22", "23", "42", "44", "P0"].contains(&class));
         // In a transaction of its own there is nothing else to lose.
         let is_alone = self.begins || core.transaction_status() == TransactionStatus::Idle;
         let is_open = failed.set.is_none() && is_of_a_row && is_alone;
-        is_open && self.pushed.iter().any(|(.., way)| *way == Bulk::Unnest)
+        is_open
+            && (self.failed_guard(core).is_some() || self.pushed.iter().any(|(.., way)| *way == Bulk::Unnest))
     }
 
     /// Whether sets were pushed that would be kept without those that cannot be.

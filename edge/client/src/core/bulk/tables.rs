@@ -69,11 +69,6 @@ impl Facts {
     }
 }
 
-/// Whether the error is a guard's own, or of one who may not ask: the sets themselves may be right.
-pub(super) fn is_of_guard(error: &Error) -> bool {
-    matches!(error.sqlstate(), Some("22012" | "42501"))
-}
-
 /// The tables of a connection, by their names as statements write them. What is known is a guess that a guard checks:
 /// the table may be another one by now, and the name may mean another table.
 #[derive(Debug, Default)]
