@@ -75,6 +75,17 @@ const STATEMENTS: [&str; 33] = [
 pub(crate) fn write(script: &mut Script, random: &mut Random) {
     let begins = Begins { begins: &BEGINS, statements: &STATEMENTS, number: script.session() };
     for _ in 0..random.within(4..20) {
-        begins.step(script, random);
+        if random.one_in(8) {
+            nested(script);
+        } else {
+            begins.step(script, random);
+        }
+    }
+}
+
+/// A savepoint that is released as it was made. By chance alone that is rare.
+fn nested(script: &mut Script) {
+    for text in ["BEGIN", "SAVEPOINT s1", "SELECT count(*), sum(v) FROM r", "RELEASE s1"] {
+        script.simple(text);
     }
 }

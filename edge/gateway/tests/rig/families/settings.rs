@@ -26,13 +26,13 @@ pub(crate) const SETTINGS: [Shape; 20] = [
     served("SHOW TimeZone"),
     served("SHOW search_path"),
     served("SET client_min_messages = notice"),
-    served("SET work_mem = '1kB'"),
+    served("SET work_mem = '64kB'"),
     served("SET jit = off"),
 ];
 
 /// What shows a setting, or changes one where it is not looked for. Of `transaction_isolation` and its kin only who began no
 /// transaction sees a default, and a pooler's session has begun some.
-const BETWEEN: [&str; 13] = [
+const BETWEEN: [&str; 14] = [
     "SELECT now() IS NOT NULL, 0.1::float8 / 3, '\\x00ff'::bytea",
     "SELECT timestamptz '2024-02-03 04:05:06+00'",
     "SELECT name, setting, source FROM pg_settings WHERE source = 'session' AND name NOT LIKE 'transaction\\_%' ORDER BY name",
@@ -46,14 +46,23 @@ const BETWEEN: [&str; 13] = [
     "SELECT name FROM pg_cursors ORDER BY name",
     "LISTEN a",
     "SET LOCAL TimeZone = 'Asia/Tokyo'",
+    // Too little for the server, which says so.
+    "SET work_mem = '1kB'",
 ];
+
+/// A parameter that is shown is the session's own.
+const SHOWN: [[&str; 2]; 2] =
+    [["SET TIME ZONE 'UTC'", "SHOW TimeZone"], ["SET search_path TO public", "SHOW search_path"]];
 
 /// Leases of a pool's connection: settings, work, and mostly the same settings again; one session in five writes.
 pub(crate) fn write(script: &mut Script, random: &mut Random) {
     if script.session() > 0 && random.one_in(5) {
         return writer(script, random, 8);
     }
-    let usual: Vec<&str> = (0..random.within(1..4)).map(|_| random.pick(&SETTINGS).text).collect();
+    let mut usual: Vec<&str> = (0..random.within(1..4)).map(|_| random.pick(&SETTINGS).text).collect();
+    if random.one_in(6) {
+        usual.extend(random.pick(&SHOWN));
+    }
     let restlessness = random.pick(&[3, 6, 1000]);
     for _ in 0..random.within(3..8) {
         for text in &usual {
