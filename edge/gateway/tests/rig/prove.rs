@@ -238,14 +238,11 @@ pub(crate) fn prove_of(server: &Server, source: &Source<'_>, programs: u64) {
                         println!("{name}:\n{}", program.shown());
                     }
                     let _alone = Turn::take(serializable, reloads, &program);
-                    match bench.try_program(
-                        &program,
-                        &endpoints[place],
-                        &format!("ONETRIP_FAMILY={name} ONETRIP_SEED={seed}"),
-                    ) {
+                    let named = Named(format!("ONETRIP_FAMILY={name} ONETRIP_SEED={seed}"));
+                    match bench.try_program(&program, &endpoints[place], &named.0) {
                         Ok(count) => counts.lock().expect("no panic")[place].add(count),
                         Err(found) => {
-                            let named = format!("ONETRIP_FAMILY={name} ONETRIP_SEED={seed}: {found}");
+                            let named = format!("{}: {found}", named.0);
                             println!("CUT DOWN: {named}");
                             failures.lock().expect("no panic").push(named);
                         }
@@ -258,6 +255,17 @@ pub(crate) fn prove_of(server: &Server, source: &Source<'_>, programs: u64) {
     let is_special = wanted.is_special || !failures.is_empty();
     judge(source, gateways, &traces, &counts.into_inner().expect("no panic"), is_special);
     assert!(failures.is_empty(), "{} programs differ:\n{}", failures.len(), failures.join("\n"));
+}
+
+/// A program under way: one in which the rig panics is told, too.
+struct Named(String);
+
+impl Drop for Named {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            println!("PANICKED: {}", self.0);
+        }
+    }
 }
 
 /// What a program shares with those of other databases of its server, or does not.

@@ -200,10 +200,10 @@ impl<'o> Run<'o> {
         let settled = self.taken.len();
         for _ in 0..self.lanes.len() {
             self.look_at_blocked();
+            // One that has waited amid a group holds the locks of that, and has not ended it above.
             for session in 0..self.lanes.len() {
-                if self.lanes[session].status() != b'I' {
-                    self.ask(session, "ROLLBACK");
-                }
+                self.ask(session, "");
+                self.ask(session, "ROLLBACK");
             }
         }
         if !self.is_race {
