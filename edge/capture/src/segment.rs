@@ -1,5 +1,6 @@
 //! IP packets to TCP segments.
 
+use std::hash::{Hash, Hasher};
 use std::net::IpAddr;
 
 use etherparse::{IpNumber, LaxIpSlice, TcpHeaderSlice, TcpOptionElement};
@@ -7,12 +8,25 @@ use etherparse::{IpNumber, LaxIpSlice, TcpHeaderSlice, TcpOptionElement};
 use crate::fragments::{FragmentKey, Fragments};
 
 /// An address and a port.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Endpoint {
     /// The address.
     pub address: IpAddr,
     /// The port.
     pub port: u16,
+}
+
+/// As one number where that is enough: connections are looked up for every packet.
+impl Hash for Endpoint {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        match self.address {
+            IpAddr::V4(address) => state.write_u64(u64::from(address.to_bits()) << 16 | u64::from(self.port)),
+            IpAddr::V6(address) => {
+                state.write_u128(address.to_bits());
+                state.write_u16(self.port);
+            }
+        }
+    }
 }
 
 impl std::fmt::Display for Endpoint {

@@ -71,14 +71,24 @@ impl Forecast<'_> {
     pub fn prices(&self, distances: &[Duration], bandwidth: Option<BitsPerSecond>) -> Prices {
         let measured = self.measured_rtt();
         let chosen = if distances.is_empty() { &DISTANCES } else { distances };
-        let mut rows = vec![Price { measured: true, ..self.price(Path { rtt: measured, bandwidth: None }) }];
-        rows.extend(chosen.iter().map(|rtt| self.price(Path { rtt: *rtt, bandwidth })));
+        // Playing the run is most of the work, and the rows are points of the curve.
+        let mut known: Vec<(Path, Price)> = Vec::new();
+        let mut price = |path: Path| match known.iter().find(|(played, _)| *played == path) {
+            Some((_, price)) => *price,
+            None => {
+                let price = self.price(path);
+                known.push((path, price));
+                price
+            }
+        };
+        let mut rows = vec![Price { measured: true, ..price(Path { rtt: measured, bandwidth: None }) }];
+        rows.extend(chosen.iter().map(|rtt| price(Path { rtt: *rtt, bandwidth })));
         rows.sort_by_key(|price| (price.rtt_ns, !price.measured));
         let mut drawn: Vec<Duration> = CURVE_US.map(Duration::from_micros).to_vec();
         drawn.extend(chosen.iter().copied().chain([measured]).filter(|rtt| !rtt.is_zero()));
         drawn.sort_unstable();
         drawn.dedup();
-        let drawn: Vec<Price> = drawn.into_iter().map(|rtt| self.price(Path { rtt, bandwidth })).collect();
+        let drawn: Vec<Price> = drawn.into_iter().map(|rtt| price(Path { rtt, bandwidth })).collect();
         let line = |name: &str, prediction: fn(&Price) -> Option<Prediction>| {
             let point = |price: &Price| prediction(price).map(|prediction| point(price.rtt_ns, prediction));
             let points: Vec<CurvePoint> = drawn.iter().filter_map(point).collect();

@@ -83,13 +83,13 @@ struct Known {
 impl Groups {
     /// Takes one more run of a reading statement in its own trip, right behind the last exchange that was taken.
     pub(super) fn take(&mut self, event: &Event<'_>, run: &Run<'_>, trip: TripNumber, claims: &mut Claims) {
-        let origin = self.origin(run);
-        let goes_on = !self.reads.is_empty()
+        let may_go_on = !self.reads.is_empty()
             && self.reads.len() < READS_MAX
             && self.request == event.exchange.request
             && event.gap() < Gap::Waiting
-            && self.reads.iter().all(|(template, _)| *template != run.template)
-            && origin != Origin::Within;
+            && self.reads.iter().all(|(template, _)| *template != run.template);
+        let origin = if may_go_on { self.origin(run) } else { Origin::Within };
+        let goes_on = origin != Origin::Within;
         if !goes_on {
             self.end(claims);
             self.begin(event, run);
@@ -102,7 +102,7 @@ impl Groups {
         self.reads.push((run.template, trip));
         let room = RETURNED_MAX - self.returned.len();
         self.returned_more |= run.results.len() > room;
-        self.returned.extend(run.results.iter().take(room));
+        self.returned.extend_from_slice(&run.results[..run.results.len().min(room)]);
     }
 
     fn begin(&mut self, event: &Event<'_>, run: &Run<'_>) {

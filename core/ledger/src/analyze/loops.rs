@@ -86,7 +86,8 @@ pub(super) struct Loops {
 struct Followed {
     history: VecDeque<Execution>,
     runs: u64,
-    walk: Option<Walk>,
+    /// Few templates have one.
+    walk: Option<Box<Walk>>,
 }
 
 #[derive(Debug, Clone)]
@@ -221,10 +222,11 @@ impl Loops {
         }
         followed.remember(execution);
         let is_looked_at = followed.runs <= EAGER_RUNS || followed.runs % 4 == 0;
-        if !is_looked_at || !(own.may_have(run.parameters) || everywhere.may_have(run.parameters)) {
+        if !is_looked_at {
             return Walking::No;
         }
-        let sources = own.iter().chain(everywhere.iter()).filter(|source| source.template != run.template);
+        let likely = [own, everywhere].into_iter().filter(|results| results.may_have(run.parameters));
+        let sources = likely.flat_map(Recent::iter).filter(|source| source.template != run.template);
         let proven = sources.into_iter().find_map(|source| followed.prove(source, run.template, templates));
         let Some((mut walk, from)) = proven else { return Walking::No };
         let key = key(&walk.source);
@@ -236,7 +238,7 @@ impl Loops {
         }
         followed.history.clear();
         edges.remember(run.template, key, &walk);
-        followed.walk = Some(walk);
+        followed.walk = Some(Box::new(walk));
         Walking::Began
     }
 
@@ -314,10 +316,11 @@ impl Followed {
             self.history.clear();
         }
         self.runs += 1;
-        self.history.push_back(execution);
-        if self.history.len() > HISTORY {
+        // Before the next one: its room stays as it is.
+        if self.history.len() >= HISTORY {
             self.history.pop_front();
         }
+        self.history.push_back(execution);
     }
 
     /// Looks for the longest run of remembered executions, up to the latest, that walks `source`.

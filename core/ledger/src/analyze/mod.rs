@@ -55,7 +55,8 @@ use crate::{Driver, Exchange, Gaps, Moment, Mutes, Obstacle, Record, Remedy, Sum
 #[derive(Debug, Default)]
 pub struct Analyzer {
     records: Records,
-    streams: Table<u32, Stream>,
+    /// Boxed, because tables keep room for twice as many.
+    streams: Table<u32, Box<Stream>>,
     shared: Shared,
 }
 
@@ -122,7 +123,10 @@ impl Analyzer {
                 Record::End => shared.has_end = true,
                 record => {
                     closed |= matches!(record, Record::Closed { .. });
-                    streams.entry(stream).or_insert_with(|| Stream::new(stream)).take(record, shared);
+                    streams
+                        .entry(stream)
+                        .or_insert_with(|| Box::new(Stream::new(stream)))
+                        .take(record, shared);
                 }
             }
             Ok(())

@@ -85,66 +85,78 @@ impl ResultSet {
 /// The latest results that a loop's parameters may come from.
 #[derive(Debug, Default)]
 pub(super) struct Recent {
-    /// Latest first.
-    results: VecDeque<Arc<ResultSet>>,
+    /// Latest first; each with what a newer one of the same takes its place by.
+    results: VecDeque<(u64, Arc<ResultSet>)>,
     values: usize,
     present: Present,
 }
 
 /// Marks values by their lowest bits: tells in one look that none of the results has a value, as is mostly the case. Marks of
 /// results that are gone stay until all are made anew.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Present {
     /// As many bits as a power of two, or none.
     words: Vec<u64>,
     /// Values that were marked and are gone.
     stale: usize,
+    /// As many bits as it may have.
+    bits_max: usize,
+}
+
+impl Default for Present {
+    fn default() -> Self {
+        Self { words: Vec::new(), stale: 0, bits_max: Self::BITS_MAX }
+    }
 }
 
 impl Present {
     const BITS_MIN: usize = 256;
+    /// Those of one connection: there are many.
     const BITS_MAX: usize = 1 << 16;
+    /// Those of the results of all connections: enough for all of [`VALUES_MAX`].
+    const BITS_MAX_EVERYWHERE: usize = VALUES_MAX * Self::BITS_PER_VALUE;
     /// So many bits for each value: one in nine values that are not there seems to be.
     const BITS_PER_VALUE: usize = 8;
 
     fn may_have(&self, value: u32) -> bool {
-        let (word, bit) = self.place(value);
+        let (word, bit) = place(value, self.words.len().wrapping_sub(1));
         self.words.get(word).is_some_and(|word| word & bit != 0)
     }
 
     /// Whether it tells too little of so many values.
     fn is_outgrown(&self, values: usize) -> bool {
         let bits = self.words.len() * 64;
-        (bits < Self::BITS_MAX && bits < values * Self::BITS_PER_VALUE) || self.stale > values
+        (bits < self.bits_max && bits < values * Self::BITS_PER_VALUE) || self.stale > values
     }
 
     /// Forgets everything and makes room for so many values, and as many again.
     fn reset(&mut self, values: usize) {
         let wanted = (2 * values * Self::BITS_PER_VALUE).next_power_of_two();
         self.words.clear();
-        self.words.resize(wanted.clamp(Self::BITS_MIN, Self::BITS_MAX) / 64, 0);
+        self.words.resize(wanted.clamp(Self::BITS_MIN, self.bits_max) / 64, 0);
         self.stale = 0;
     }
 
     fn add(&mut self, result: &ResultSet) {
+        let mask = self.words.len().wrapping_sub(1);
         for value in &result.values {
-            let (word, bit) = self.place(*value);
+            let (word, bit) = place(*value, mask);
             if let Some(word) = self.words.get_mut(word) {
                 *word |= bit;
             }
         }
     }
+}
 
-    fn place(&self, value: u32) -> (usize, u64) {
-        let at = value as usize & (self.words.len() * 64).wrapping_sub(1);
-        (at / 64, 1 << (at % 64))
-    }
+/// Word and bit that mark a value; `mask` is one less than there are words.
+fn place(value: u32, mask: usize) -> (usize, u64) {
+    ((value as usize / 64) & mask, 1 << (value % 64))
 }
 
 impl Recent {
     /// Latest first.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<ResultSet>> {
-        self.results.iter()
+        self.results.iter().map(|(_, result)| result)
     }
 
     /// Whether any of the results may have one of these values; false is certain.
@@ -152,37 +164,30 @@ impl Recent {
         values.iter().any(|value| *value != 0 && self.present.may_have(*value as u32))
     }
 
-    fn put(
-        &mut self,
-        result: Arc<ResultSet>,
-        kept: usize,
-        values_max: usize,
-        same: impl Fn(&ResultSet) -> bool,
-    ) {
-        if let Some(position) = self.results.iter().position(|old| same(old)) {
-            self.remove(position);
-        }
+    fn put(&mut self, key: u64, result: Arc<ResultSet>, kept: usize, values_max: usize) {
+        self.drop(key);
         self.values += result.values.len();
-        self.results.push_front(result);
+        self.results.push_front((key, result));
         while self.results.len() > kept || (self.values > values_max && self.results.len() > 1) {
             self.remove(self.results.len() - 1);
         }
         if self.present.is_outgrown(self.values) {
             self.present.reset(self.values);
-            self.results.iter().for_each(|kept| self.present.add(kept));
-        } else if let Some(newest) = self.results.front() {
+            self.results.iter().for_each(|(_, kept)| self.present.add(kept));
+        } else if let Some((_, newest)) = self.results.front() {
             self.present.add(newest);
         }
     }
 
-    fn drop_all(&mut self, which: impl Fn(&ResultSet) -> bool) {
-        while let Some(position) = self.results.iter().position(|old| which(old)) {
+    /// Forgets the result with this key, if there is one.
+    fn drop(&mut self, key: u64) {
+        if let Some(position) = self.results.iter().position(|(old, _)| *old == key) {
             self.remove(position);
         }
     }
 
     fn remove(&mut self, position: usize) {
-        if let Some(old) = self.results.remove(position) {
+        if let Some((_, old)) = self.results.remove(position) {
             self.values -= old.values.len();
             self.present.stale += old.values.len();
         }
@@ -190,13 +195,20 @@ impl Recent {
 }
 
 /// Keeps what results may be walked, on their own connection and from others.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct ResultStore {
     next_id: u64,
     /// Values that connections keep, and how many do.
     values: usize,
     keepers: usize,
     pub(super) everywhere: Recent,
+}
+
+impl Default for ResultStore {
+    fn default() -> Self {
+        let present = Present { bits_max: Present::BITS_MAX_EVERYWHERE, ..Present::default() };
+        Self { next_id: 0, values: 0, keepers: 0, everywhere: Recent { present, ..Recent::default() } }
+    }
 }
 
 impl ResultStore {
@@ -232,9 +244,9 @@ impl ResultStore {
             values,
             index: OnceLock::new(),
         });
-        let template = run.template;
+        let template = u64::from(run.template);
         let count = result.values.len();
-        self.everywhere.put(Arc::clone(&result), KEPT_GLOBALLY, VALUES_MAX, |old| old.id == id);
+        self.everywhere.put(id, Arc::clone(&result), KEPT_GLOBALLY, VALUES_MAX);
         let before = own.values;
         self.keepers += usize::from(before == 0);
         let share = match self.values + count > VALUES_MAX_IN_ALL {
@@ -242,9 +254,9 @@ impl ResultStore {
             false => VALUES_MAX,
         };
         if count <= share {
-            own.put(result, KEPT_PER_CONNECTION, share, |old| old.template == template);
+            own.put(template, result, KEPT_PER_CONNECTION, share);
         } else {
-            own.drop_all(|old| old.template == template);
+            own.drop(template);
         }
         self.values = self.values - before + own.values;
         self.keepers -= usize::from(own.values == 0);
@@ -285,7 +297,7 @@ mod tests {
         ) {
             let mut recent = Recent::default();
             for (id, values) in (0..).zip(results) {
-                recent.put(result(id % 9, values), 5, VALUES_MAX, |old| old.id == id % 9);
+                recent.put(id % 9, result(id % 9, values), 5, VALUES_MAX);
                 for kept in recent.iter() {
                     let missed = kept.values.iter().find(|value| **value != 0 && !recent.may_have(&[u64::from(**value)]));
                     prop_assert_eq!(missed, None);

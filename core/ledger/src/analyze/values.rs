@@ -31,6 +31,8 @@ pub(super) struct Values {
     /// Values that the burst asked for, and those that it was given.
     asked: Set<u32>,
     returned: Set<u32>,
+    /// Those that the first run was given: most bursts are one run, and never look for them.
+    returned_first: Vec<u32>,
     slow_gaps: usize,
     /// Runs with a value that an earlier one returned.
     chained: usize,
@@ -78,6 +80,7 @@ impl Values {
         self.distinct.clear();
         self.asked.clear();
         self.returned.clear();
+        self.returned_first.clear();
         self.slow_gaps = 0;
         self.chained = 0;
         self.is_claimed = false;
@@ -93,6 +96,7 @@ impl Values {
 
     fn count(&mut self, run: &Run<'_>) {
         let keys = run.facts.keys.iter().filter_map(|(_, key)| run.parameters.get(key));
+        self.returned.extend(self.returned_first.drain(..));
         let is_chained =
             |value: &u64| self.returned.contains(&(*value as u32)) && !self.asked.contains(&(*value as u32));
         self.chained += usize::from(keys.clone().any(is_chained));
@@ -102,8 +106,12 @@ impl Values {
         if self.asked.len() + self.returned.len() < REMEMBERED_MAX {
             self.asked.extend(keys.map(|value| *value as u32));
             let from_end = run.results.len().saturating_sub(RETURNED_MAX).max(RETURNED_MAX);
-            let begin = run.results.iter().take(RETURNED_MAX);
-            self.returned.extend(begin.chain(run.results.get(from_end..).unwrap_or_default()));
+            let begin = &run.results[..run.results.len().min(RETURNED_MAX)];
+            let end = run.results.get(from_end..).unwrap_or_default();
+            match self.runs {
+                0 => [begin, end].into_iter().for_each(|part| self.returned_first.extend_from_slice(part)),
+                _ => self.returned.extend(begin.iter().chain(end)),
+            }
         }
     }
 
