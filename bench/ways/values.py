@@ -4,7 +4,8 @@
 
 The cases are in bench/cases/values.toml. One throw-away PostgreSQL 15, one run, the drivers in turn within each round;
 each driver in a process of its own, its CPU read from the operating system. Before times are taken, all drivers have to
-give the same rows, and the server has to hold the same after each way of writing. Needs the packages onetrip,
+give the same rows, and the server has to hold the same after each way of writing. A COPY is given all rows by one call
+where the driver has one, as asyncpg and onetrip have, and each by its own where not. Needs the packages onetrip,
 psycopg[binary] and asyncpg in the Python that runs it. With --write the table goes into bench/results.
 """
 
@@ -88,8 +89,11 @@ class Blocking:
         with cursor.copy(f"COPY {table}_written FROM STDIN {form}") as copy:
             if types and work == "binary":
                 copy.set_types(types)
-            for row in rows:
-                copy.write_row(row)
+            if hasattr(copy, "write_rows"):
+                copy.write_rows(rows)
+            else:
+                for row in rows:
+                    copy.write_row(row)
         return None
 
 

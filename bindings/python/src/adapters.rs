@@ -30,6 +30,12 @@ pub(crate) fn set_adapters(
     let _ = OWN.set(py, (own, find_own));
 }
 
+/// Whether the program has said how values of any class are written.
+#[inline]
+pub(crate) fn has_own_dumpers(py: Python<'_>) -> bool {
+    OWN.get(py).is_some_and(|(own, _)| !own.bind(py).is_empty())
+}
+
 /// Whether the program itself has said how values of this one's class are written.
 #[inline]
 pub(crate) fn has_own_dumper(value: &Bound<'_, PyAny>) -> PyResult<bool> {

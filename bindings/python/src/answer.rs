@@ -8,6 +8,7 @@ use crate::adapters::Functions;
 use crate::arrow::{self, Buffers};
 use crate::collected;
 use crate::encoding::Checked;
+use crate::errors::misuse;
 use crate::loading::{Loaded, LoadedBinary, Loader, Session, any_needs_session};
 
 /// Name, type id, type name, type modifier and size of a column.
@@ -110,6 +111,20 @@ fn tuple<'py>(py: Python<'py>, row: Row<'_>, loaders: &[Loader]) -> PyResult<Bou
     PyTuple::new(py, loaders.iter().map(value))
 }
 
+/// A row that was made as a list is: it goes straight into that. There is none where the rows are fewer than their number.
+struct Made<'py>(PyResult<Option<Bound<'py, PyTuple>>>);
+
+impl<'py> IntoPyObject<'py> for Made<'py> {
+    type Target = PyTuple;
+    type Output = Bound<'py, PyTuple>;
+    type Error = PyErr;
+
+    #[inline]
+    fn into_pyobject(self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        self.0?.ok_or_else(|| misuse(py, "operational", "a result has fewer rows than were counted"))
+    }
+}
+
 #[pymethods]
 impl Answer {
     /// The command tag, as the server words it.
@@ -168,12 +183,8 @@ impl Answer {
 
     /// At most so many of the next rows.
     fn many<'py>(&mut self, py: Python<'py>, most: usize) -> PyResult<Bound<'py, PyList>> {
-        let mut made = Vec::with_capacity(most.min(self.left()));
-        while made.len() < most {
-            let Some(row) = self.next(py)? else { break };
-            made.push(row);
-        }
-        PyList::new(py, made)
+        let count = most.min(self.left());
+        PyList::new(py, (0..count).map(|_| Made(self.next(py))))
     }
 
     /// The rows that are left, by columns, as buffers of Arrow's; `None` for a column whose values have no one width.

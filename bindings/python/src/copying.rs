@@ -1,5 +1,6 @@
 //! The data of a COPY: rows as its text and binary formats write them, and back.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use onetrip_client::core::put_copy_text;
@@ -7,12 +8,13 @@ use onetrip_client::types::{Kind, Type};
 use onetrip_client::{Format, Oid, Written};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyMemoryView, PyString, PyTuple};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyByteArray, PyBytes, PyDict, PyIterator, PyList, PyMemoryView, PyString, PyTuple};
 
-use crate::adapters::{Functions, has_own_dumper};
+use crate::adapters::{Functions, has_own_dumper, has_own_dumpers};
 use crate::arrow::{ArrowRow, ArrowRows};
 use crate::binary;
-use crate::dumping;
+use crate::dumping::{self, Plain};
 use crate::encoding;
 use crate::errors::misuse;
 use crate::loading::{Loader, Session};
@@ -47,6 +49,8 @@ struct Waiting {
     data: Vec<u8>,
     /// The columns' types; none where nobody has said them.
     types: Arc<[Type]>,
+    /// How their values are written in binary; none where a type among them has no such way.
+    plain: Vec<Plain>,
     has_begun: bool,
     /// Whether rows were written, so that the data's beginning and end are ours to write.
     is_by_row: bool,
@@ -64,7 +68,10 @@ impl CopyBuffer {
     /// Takes the columns' types, by name or id.
     fn set_types(&self, types: Vec<Bound<'_, PyAny>>) -> PyResult<()> {
         let types = types.iter().map(type_of).collect::<PyResult<Arc<[Type]>>>()?;
-        locked(&self.waiting).types = types;
+        let is_plain = self.is_binary && self.encoding.is_none() && i16::try_from(types.len()).is_ok();
+        let plain = is_plain.then(|| types.iter().map(Plain::of).collect()).flatten();
+        let mut waiting = locked(&self.waiting);
+        (waiting.types, waiting.plain) = (types, plain.unwrap_or_default());
         Ok(())
     }
 
@@ -94,7 +101,11 @@ impl CopyBuffer {
     }
 
     /// Adds a row; says whether data is due.
+    #[inline]
     fn write_row(&self, row: &Bound<'_, PyAny>) -> PyResult<bool> {
+        if let Some(is_due) = self.write_plain_row(row) {
+            return Ok(is_due);
+        }
         let (mut data, types) = self.begin_rows();
         let start = data.len();
         let put = if self.is_binary {
@@ -107,6 +118,16 @@ impl CopyBuffer {
         }
         let is_due = self.end_rows(data);
         put.map(|()| is_due)
+    }
+
+    /// Adds rows until data is due: false at their end.
+    fn write_rows(&self, rows: &Bound<'_, PyIterator>) -> PyResult<bool> {
+        for row in rows {
+            if self.write_row(&row?)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Adds rows of Arrow's until data is due: false at their end.
@@ -125,18 +146,56 @@ impl Waiting {
         self.data.extend_from_slice(data);
         self.data.len() >= DUE_BYTES
     }
+
+    /// Data is going to be written by rows.
+    fn begin_rows(&mut self, is_binary: bool) {
+        self.is_by_row = true;
+        if is_binary && !self.has_begun {
+            put_beginning(&mut self.data);
+        }
+        self.has_begun = true;
+    }
+
+    /// Adds a row in binary; false, and nothing is added, where a value is not [plain](Plain).
+    #[inline]
+    fn add_plain(&mut self, row: &[Bound<'_, PyAny>]) -> bool {
+        if self.plain.is_empty() || self.plain.len() != row.len() {
+            return false;
+        }
+        self.begin_rows(true);
+        let start = self.data.len();
+        // There are so few: `set_types` has looked.
+        self.data.extend_from_slice(&(row.len() as i16).to_be_bytes());
+        for (value, plain) in row.iter().zip(&self.plain) {
+            if value.is_none() {
+                self.data.extend_from_slice(&NULL.to_be_bytes());
+            } else if plain.put(value, &mut self.data).is_none() {
+                self.data.truncate(start);
+                return false;
+            }
+        }
+        true
+    }
 }
 
 impl CopyBuffer {
+    /// Adds a row of plain values; says whether data is due. `None` for another row, of which nothing is added.
+    #[inline]
+    fn write_plain_row(&self, row: &Bound<'_, PyAny>) -> Option<bool> {
+        let row = row.cast::<PyTuple>().ok()?;
+        if has_own_dumpers(row.py()) {
+            return None;
+        }
+        // No Python runs while the lock is held: see `begin_rows`.
+        let mut waiting = locked(&self.waiting);
+        waiting.add_plain(row.as_slice()).then(|| waiting.data.len() >= DUE_BYTES)
+    }
+
     /// Takes what waits, to add rows to it, and the columns' types. Python must not run while the lock is held: another
     /// thread may wait for it and hold the interpreter.
     fn begin_rows(&self) -> (Vec<u8>, Arc<[Type]>) {
         let mut waiting = locked(&self.waiting);
-        waiting.is_by_row = true;
-        if self.is_binary && !waiting.has_begun {
-            put_beginning(&mut waiting.data);
-        }
-        waiting.has_begun = true;
+        waiting.begin_rows(self.is_binary);
         (std::mem::take(&mut waiting.data), Arc::clone(&waiting.types))
     }
 
@@ -425,6 +484,49 @@ fn put_binary(
 
 fn str_of(bytes: &[u8]) -> PyResult<&str> {
     std::str::from_utf8(bytes).map_err(|_| PyValueError::new_err("a value is not UTF-8"))
+}
+
+/// A COPY that rows are written to. Python's class of it builds on this one: a row that needs nothing but to be added costs
+/// no call within Python.
+#[pyclass(frozen, subclass, module = "onetrip._native")]
+pub(crate) struct RowWriter {
+    buffer: PyOnceLock<Py<CopyBuffer>>,
+    /// Whether rows go straight into the buffer.
+    is_direct: AtomicBool,
+}
+
+#[pymethods]
+impl RowWriter {
+    /// What Python's class is made of is for its own `__init__`.
+    #[new]
+    #[pyo3(signature = (*_given, **_named))]
+    fn new(_given: &Bound<'_, PyTuple>, _named: Option<&Bound<'_, PyDict>>) -> Self {
+        Self { buffer: PyOnceLock::new(), is_direct: AtomicBool::new(false) }
+    }
+
+    /// Adds a row, in the text or the binary format. In text, the server reads each value as text of the column's
+    /// type. In binary it converts nothing: a value has the type that `set_types` has said, or else the one that it has
+    /// as a parameter.
+    fn write_row(slf: &Bound<'_, Self>, row: &Bound<'_, PyAny>) -> PyResult<()> {
+        let (py, writer) = (slf.py(), slf.get());
+        let is_due = match writer.buffer.get(py) {
+            Some(buffer) if writer.is_direct.load(Ordering::Relaxed) => buffer.get().write_row(row)?,
+            _ => slf.call_method1(pyo3::intern!(py, "_add_row"), (row,))?.extract()?,
+        };
+        if is_due {
+            slf.call_method0(pyo3::intern!(py, "_send_due"))?;
+        }
+        Ok(())
+    }
+
+    /// Takes rows straight into a buffer from now on; with `None`, by `_add_row`.
+    fn _write_into(&self, py: Python<'_>, buffer: Option<Py<CopyBuffer>>) {
+        self.is_direct.store(buffer.is_some(), Ordering::Relaxed);
+        if let Some(buffer) = buffer {
+            // A COPY has one buffer only.
+            let _ = self.buffer.set(py, buffer);
+        }
+    }
 }
 
 /// Makes rows of COPY's data.

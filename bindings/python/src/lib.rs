@@ -56,7 +56,7 @@ mod _native {
     #[pymodule_export]
     use super::conninfo::conninfo_options;
     #[pymodule_export]
-    use super::copying::{CopyBuffer, CopyRows};
+    use super::copying::{CopyBuffer, CopyRows, RowWriter};
     #[pymodule_export]
     use super::dumping::dumped;
     #[pymodule_export]

@@ -149,6 +149,96 @@ def test_types_that_are_said_take_what_their_text_takes(connection: onetrip.Conn
     connection.rollback()
 
 
+class Number(int):
+    """A class under a plain one."""
+
+
+PLAIN: dict[str, list[Any]] = {
+    "bool": [True, False],
+    "int2": [-32768, 32767, Number(7), "5"],
+    "int4": [-(2**31), 2**31 - 1, Number(7)],
+    "int8": [-(2**63), 2**63 - 1, Number(7)],
+    "float8": [0.1, -0.0, float("inf"), 7],
+    "text": ["", "zwölf 🙂", "x" * 300, Number(7)],
+    "bytea": [b"", b"\0\xff" * 200],
+    "date": [dt.date(1, 1, 1), dt.date(9999, 12, 31), "2026-01-02"],
+    "time": [dt.time(), dt.time(23, 59, 59, 999999), "12:00"],
+    "timestamp": [dt.datetime(1, 1, 1), dt.datetime(9999, 12, 31, 23, 59, 59, 999999)],
+    "timestamptz": [
+        dt.datetime(2026, 1, 2, 3, 4, tzinfo=dt.timezone.utc),
+        dt.datetime(2026, 1, 2, 3, 4, tzinfo=dt.timezone(dt.timedelta(hours=5, minutes=30))),
+    ],
+    "interval": [dt.timedelta(), dt.timedelta(-1, 5, 7), dt.timedelta.max, "1 mon"],
+    "uuid": [uuid.UUID(int=0), uuid.UUID(int=2**128 - 1), "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"],
+}
+
+
+def test_a_row_is_written_the_same_by_either_way(connection: onetrip.Connection) -> None:
+    """A tuple of plain values has a way of its own; lists, and tuples with other values, go the general one."""
+    columns = ", ".join(f"c{at} {name}" for at, name in enumerate(PLAIN))
+    connection.execute(f"CREATE TEMP TABLE plain (way text, at int4, {columns})")
+    longest = max(map(len, PLAIN.values()))
+    padded = [values + [None] * (longest - len(values)) for values in PLAIN.values()]
+    rows = list(enumerate(zip(*padded, strict=True)))
+    with connection.cursor().copy("COPY plain FROM STDIN (FORMAT binary)") as copy:
+        copy.set_types(["text", "int4", *PLAIN])
+        for at, values in rows:
+            copy.write_row(("tuple", at, *values))
+            copy.write_row(["list", at, *values])
+    connection.execute("UPDATE plain SET way = ''")
+    counts = connection.execute("SELECT count(*), count(DISTINCT plain.*::text) FROM plain").fetchall()
+    assert counts == [(2 * longest, longest)]
+    for at, (name, values) in enumerate(PLAIN.items()):
+        found = connection.execute(f"SELECT DISTINCT ON (at) c{at} FROM plain ORDER BY at").fetchall()
+        assert found[0] == (values[0],), name
+    connection.rollback()
+
+
+def test_a_plain_row_is_refused_as_another_one_is(connection: onetrip.Connection) -> None:
+    connection.execute("CREATE TEMP TABLE plain (a int4, b text)")
+    for row in ((2**31, "x"), (1, "a\0b"), (1, "x", 2), (1,), (), (dt.date(2026, 1, 2), "x"), (1, object())):
+        said = []
+        for kind in (tuple, list):
+            with pytest.raises(Exception) as caught:
+                with connection.cursor().copy("COPY plain FROM STDIN (FORMAT binary)") as copy:
+                    copy.set_types(["int4", "text"])
+                    copy.write_row((1, "before"))
+                    copy.write_row(kind(row))
+            said.append((type(caught.value), str(caught.value)))
+            connection.rollback()
+            connection.execute("CREATE TEMP TABLE plain (a int4, b text)")
+        assert said[0] == said[1], row
+    # What was refused leaves nothing behind in the data.
+    with connection.cursor().copy("COPY plain FROM STDIN (FORMAT binary)") as copy:
+        copy.set_types(["int4", "text"])
+        copy.write_row((1, "a"))
+        for row in ((2, "a\0b"), (2, "x", 3)):
+            with pytest.raises(errors.DataError):
+                copy.write_row(row)
+        copy.write_row((3, "c"))
+    assert connection.execute("SELECT * FROM plain ORDER BY a").fetchall() == [(1, "a"), (3, "c")]
+    connection.rollback()
+
+
+def test_rows_go_where_the_class_and_the_types_say(connection: onetrip.Connection) -> None:
+    class Loud(onetrip.Copy):
+        def write_row(self, row: Any) -> None:
+            super().write_row((row[0] * 10, *row[1:]))
+
+    connection.execute("CREATE TEMP TABLE plain (a int4, b jsonb)")
+    with Loud(connection.cursor(), "COPY plain FROM STDIN (FORMAT binary)") as loud:
+        loud.set_types(["int4", "jsonb"])
+        loud.write_row((1, JSON))
+    with connection.cursor().copy("COPY plain (a) FROM STDIN (FORMAT binary)") as copy:
+        copy.set_types(["int4"])
+        copy.write_row((2,))
+        write = copy.write_row
+    with pytest.raises(errors.ProgrammingError, match="within its block"):
+        write((3,))
+    assert connection.execute("SELECT * FROM plain ORDER BY a").fetchall() == [(2, None), (10, JSON)]
+    connection.rollback()
+
+
 def test_what_has_no_binary_form_is_refused_in_words(connection: onetrip.Connection) -> None:
     connection.execute("CREATE TEMP TABLE two (a int, b timestamptz)")
     connection.commit()

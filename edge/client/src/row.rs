@@ -2,7 +2,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use onetrip_wire::Reader;
-use onetrip_wire::pg::{Format, Oid, RowDescription};
+use onetrip_wire::pg::{Format, HEADER_BYTES, Oid, RowDescription, backend, frame};
 use postgres_types::{FromSql, Kind, Type};
 
 use crate::Error;
@@ -180,7 +180,7 @@ const NULL: [u8; 4] = [0xff; 4];
 pub struct ResultSet {
     columns: Columns,
     format: Format,
-    /// Bodies of DataRows, each with its Int32 length in front.
+    /// DataRows, as they came.
     bytes: Vec<u8>,
     rows: usize,
 }
@@ -191,9 +191,14 @@ impl ResultSet {
     }
 
     pub(crate) fn push(&mut self, body: &[u8]) {
-        self.bytes.extend_from_slice(&(body.len() as u32).to_ne_bytes());
-        self.bytes.extend_from_slice(body);
+        frame(&mut self.bytes, backend::DATA_ROW, |out| out.extend_from_slice(body));
         self.rows += 1;
+    }
+
+    /// Adds whole DataRows.
+    pub(crate) fn push_messages(&mut self, messages: &[u8], count: usize) {
+        self.bytes.extend_from_slice(messages);
+        self.rows += count;
     }
 
     /// The columns.
@@ -269,9 +274,10 @@ impl ResultSet {
 
     /// The row at a position in bytes, which moves on behind it.
     pub(crate) fn row_at(&self, at: &mut usize) -> Option<Row<'_>> {
-        let (length, bytes) = self.bytes.get(*at..)?.split_first_chunk::<4>()?;
-        let body = bytes.get(..u32::from_ne_bytes(*length) as usize)?;
-        *at += 4 + body.len();
+        let (&[_, a, b, c, d], bytes) = self.bytes.get(*at..)?.split_first_chunk::<HEADER_BYTES>()?;
+        // The length counts itself.
+        let body = bytes.get(..(u32::from_be_bytes([a, b, c, d]) as usize).checked_sub(4)?)?;
+        *at += HEADER_BYTES + body.len();
         Some(Row::new(&self.columns, self.format, body))
     }
 

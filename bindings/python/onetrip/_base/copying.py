@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from onetrip import _native
@@ -113,17 +113,27 @@ class CopyState:
         self._json = {at: _JSON[one] for at, one in enumerate(self._types) if one in _JSON}
         self.buffer.set_types(self._types)
 
+    @property
+    def is_direct(self) -> bool:
+        """Whether rows go into the buffer as they are."""
+        return not self._json and self._own is None
+
     def adder(self) -> Callable[[Sequence[Any]], bool]:
         """What takes rows to be sent, and says whether data is due."""
-        return self.add_row if self._json or self._own is not None else self.buffer.write_row
+        return self.buffer.write_row if self.is_direct else self.add_row
 
     def add_row(self, row: Sequence[Any]) -> bool:
         """Takes a row to be sent; whether data is due."""
+        return self.buffer.write_row(self._prepared(row))
+
+    def prepared(self, rows: Iterable[Sequence[Any]]) -> Iterator[Any]:
+        """Rows as the buffer takes them."""
+        return iter(rows) if self.is_direct else map(self._prepared, rows)
+
+    def _prepared(self, row: Sequence[Any]) -> Any:
         if self._json:
             row = [self._wrapped(at, value) for at, value in enumerate(row)]
-        if self._own is not None:
-            row = self._own._params(row)
-        return self.buffer.write_row(row)
+        return row if self._own is None else self._own._params(row)
 
     def _wrapped(self, at: int, value: Any) -> Any:
         kind = self._json.get(at)
@@ -184,7 +194,7 @@ class BaseCopy:
         """The types of the columns, by name ("int4", "date", "text[]") or id: what rows are read as, and what binary
         ones are written as. Values of json and jsonb are written from plain objects then."""
         self._state.set_types(types)
-        self._add = None
+        self._forget_adder()
 
     def _start(self, gives: bool) -> None:
         """Sends the statement with its first data."""
@@ -198,6 +208,9 @@ class BaseCopy:
         self._start(True)
         self._add = add = self._state.adder()
         return add
+
+    def _forget_adder(self) -> None:
+        self._add = None
 
     def _row_maker(self) -> Callable[[bytes], tuple[Any, ...] | None]:
         """What makes the values of a row."""

@@ -8,7 +8,7 @@ mod ranges;
 mod times;
 
 pub(crate) use arrays::Reader as ArrayReader;
-pub(crate) use times::{DAY, HOUR, MINUTE, SECOND, date_of, days_of, interval as interval_of};
+pub(crate) use times::{DAY, HOUR, MINUTE, SECOND, date_of, days_of, interval as interval_of, parts_of};
 
 use onetrip_client::types::{Kind, Type};
 use pyo3::exceptions::PyValueError;

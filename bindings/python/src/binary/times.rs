@@ -33,7 +33,7 @@ pub(super) fn put(ty: &Type, text: &str, out: &mut Vec<u8>) -> Option<()> {
             out.extend((-offset?).to_be_bytes());
         }
         Type::INTERVAL => {
-            let (months, days, micros) = interval(text)?;
+            let (months, days, micros) = interval(text.as_bytes())?;
             out.extend(micros.to_be_bytes());
             out.extend(days.to_be_bytes());
             out.extend(months.to_be_bytes());
@@ -60,10 +60,8 @@ pub(super) fn put_text(ty: &Type, bytes: &[u8], out: &mut String) -> Option<()> 
             put_offset(-i32::from_be_bytes(offset.try_into().ok()?), out)?;
         }
         Type::INTERVAL => {
-            let (micros, rest) = bytes.split_first_chunk::<8>()?;
-            let (days, months) = rest.split_first_chunk::<4>()?;
-            let months = i32::from_be_bytes(months.try_into().ok()?);
-            put_interval(months, i32::from_be_bytes(*days), i64::from_be_bytes(*micros), out)?;
+            let (months, days, micros) = parts_of(bytes)?;
+            put_interval(months, days, micros, out)?;
         }
         _ => match i64::from_be_bytes(bytes.try_into().ok()?) {
             i64::MAX => out.push_str("infinity"),
@@ -80,13 +78,21 @@ pub(super) fn put_text(ty: &Type, bytes: &[u8], out: &mut String) -> Option<()> 
     Some(())
 }
 
+/// Months, days and microseconds of an interval in binary.
+pub(crate) fn parts_of(bytes: &[u8]) -> Option<(i32, i32, i64)> {
+    let (micros, rest) = bytes.split_first_chunk::<8>()?;
+    let (days, months) = rest.split_first_chunk::<4>()?;
+    let months = i32::from_be_bytes(months.try_into().ok()?);
+    Some((months, i32::from_be_bytes(*days), i64::from_be_bytes(*micros)))
+}
+
 /// Days of `YYYY-MM-DD`, perhaps with BC behind it.
 fn date(text: &str) -> Option<i64> {
     let (text, is_before) = match text.strip_suffix(" BC") {
         Some(text) => (text, true),
         None => (text, false),
     };
-    let mut parts = text.split('-').map(number);
+    let mut parts = text.as_bytes().split(|sign| *sign == b'-').map(number);
     let (year, month, day) = (parts.next()??, parts.next()??, parts.next()??);
     if year == 0 {
         return None; // 1 BC is followed by 1
@@ -100,11 +106,22 @@ fn date(text: &str) -> Option<i64> {
     (date_of(days) == (year, month, day)).then_some(days)
 }
 
-fn number(digits: &str) -> Option<i64> {
-    if digits.is_empty() || digits.len() > 7 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
+fn number(digits: &[u8]) -> Option<i64> {
+    leading(digits, DIGITS_MAX).filter(|(_, rest)| rest.is_empty()).map(|(number, _)| number)
+}
+
+/// Digits of the longest number of years or hours.
+const DIGITS_MAX: usize = 7;
+
+/// The number at the front, of at most so many digits, and what follows.
+#[inline]
+fn leading(text: &[u8], digits_max: usize) -> Option<(i64, &[u8])> {
+    let (mut number, mut digits) = (0_i64, 0);
+    while let Some(digit @ 0..=9) = text.get(digits).map(|sign| sign.wrapping_sub(b'0')) {
+        number = number.checked_mul(10)?.checked_add(digit.into())?;
+        digits += 1;
     }
-    digits.parse().ok()
+    (1..=digits_max).contains(&digits).then(|| (number, &text[digits..]))
 }
 
 /// Days since 2000-01-01 of a day of the Gregorian calendar.
@@ -122,30 +139,29 @@ fn clock(text: &str) -> Option<(i64, Option<i32>)> {
         Some(at) => (&text[..at], Some(offset(&text[at..])?)),
         None => (text, None),
     };
-    let micros = hours(text)?;
-    (micros <= DAY).then_some((micros, offset))
+    let (micros, rest) = hours(text.as_bytes())?;
+    (micros <= DAY && rest.is_empty()).then_some((micros, offset))
 }
 
-fn hours(text: &str) -> Option<i64> {
-    let mut parts = text.splitn(3, ':');
-    let (hours, minutes) = (number(parts.next()?)?, number(parts.next()?)?);
-    let micros = parts.next().map_or(Some(0), seconds)?;
-    (minutes < 60 && micros < MINUTE).then_some(hours * HOUR + minutes * MINUTE + micros)
+/// Microseconds of `HH:MM[:SS[.ffffff]]`, and what follows.
+fn hours(text: &[u8]) -> Option<(i64, &[u8])> {
+    let (hours, rest) = leading(text, DIGITS_MAX)?;
+    let (minutes, rest) = leading(rest.strip_prefix(b":")?, DIGITS_MAX)?;
+    let (micros, rest) = match rest {
+        [b':', rest @ ..] => seconds(rest)?,
+        _ => (0, rest),
+    };
+    (minutes < 60 && micros < MINUTE).then_some((hours * HOUR + minutes * MINUTE + micros, rest))
 }
 
-/// Microseconds of `SS[.ffffff]`.
-fn seconds(text: &str) -> Option<i64> {
-    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
-    if fraction.len() > 6 {
-        return None;
-    }
-    let scale = 10_i64.pow(6 - fraction.len() as u32);
-    whole_seconds(whole)?.checked_mul(SECOND)?.checked_add(number(fraction)? * scale)
-}
-
-fn whole_seconds(digits: &str) -> Option<i64> {
-    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-    if is_number { digits.parse().ok() } else { None }
+/// Microseconds of `SS[.ffffff]`, and what follows.
+fn seconds(text: &[u8]) -> Option<(i64, &[u8])> {
+    let (whole, rest) = leading(text, usize::MAX)?;
+    let micros = whole.checked_mul(SECOND)?;
+    let [b'.', fraction @ ..] = rest else { return Some((micros, rest)) };
+    let (number, rest) = leading(fraction, 6)?;
+    let scale = 10_i64.pow(6 - (fraction.len() - rest.len()) as u32);
+    Some((micros.checked_add(number * scale)?, rest))
 }
 
 /// Seconds to the east of `Z` or `±HH[:MM[:SS]]`.
@@ -154,7 +170,7 @@ fn offset(text: &str) -> Option<i32> {
         return Some(0);
     }
     let (sign, rest) = text.split_at(1);
-    let mut parts = rest.split(':').map(number);
+    let mut parts = rest.as_bytes().split(|sign| *sign == b':').map(number);
     let hours = parts.next()??;
     let minutes = parts.next().unwrap_or(Some(0))?;
     let seconds = parts.next().unwrap_or(Some(0))?;
@@ -181,35 +197,45 @@ fn timestamp(text: &str, has_zone: bool) -> Option<i64> {
 }
 
 /// Months, days and microseconds of `1 year 2 mons -3 days 04:05:06.7`, or with hours, minutes and seconds by name.
-pub(crate) fn interval(text: &str) -> Option<(i32, i32, i64)> {
+pub(crate) fn interval(text: &[u8]) -> Option<(i32, i32, i64)> {
     let (mut months, mut days, mut micros) = (0_i32, 0_i32, 0_i64);
-    let mut words = text.split_whitespace();
-    while let Some(word) = words.next() {
-        let (sign, digits) = match word.strip_prefix('-') {
-            Some(digits) => (-1, digits),
-            None => (1, word.strip_prefix('+').unwrap_or(word)),
+    let mut rest = text.trim_ascii_start();
+    while !rest.is_empty() {
+        let (sign, digits) = match rest {
+            [b'-', digits @ ..] => (-1, digits),
+            [b'+', digits @ ..] | digits => (1, digits),
         };
-        if digits.contains(':') {
-            micros = micros.checked_add(sign * hours(digits)?)?;
+        let (count, after) = leading(digits, usize::MAX)?;
+        if after.starts_with(b":") {
+            let (clock, after) = hours(digits)?;
+            micros = micros.checked_add(sign * clock)?;
+            rest = next_word(after)?;
             continue;
         }
-        let unit = words.next()?;
-        if unit.starts_with("sec") {
-            micros = micros.checked_add(sign * seconds(digits)?)?;
-            continue;
-        }
-        let count = sign * whole_seconds(digits)?;
-        let of = |unit: i64| count.checked_mul(unit);
-        match unit.trim_end_matches('s') {
-            "year" => months = months.checked_add(i32::try_from(of(12)?).ok()?)?,
-            "mon" | "month" => months = months.checked_add(i32::try_from(count).ok()?)?,
-            "day" => days = days.checked_add(i32::try_from(count).ok()?)?,
-            "hour" => micros = micros.checked_add(of(HOUR)?)?,
-            "min" | "minute" => micros = micros.checked_add(of(MINUTE)?)?,
+        let is_whole = !after.starts_with(b".");
+        let unit = next_word(if is_whole { after } else { seconds(digits)?.1 })?;
+        let (unit, after) =
+            unit.split_at(unit.iter().position(u8::is_ascii_whitespace).unwrap_or(unit.len()));
+        let of = |unit: i64| (sign * count).checked_mul(unit);
+        match unit.strip_suffix(b"s").unwrap_or(unit) {
+            _ if unit.starts_with(b"sec") => micros = micros.checked_add(sign * seconds(digits)?.0)?,
+            _ if !is_whole => return None,
+            b"year" => months = months.checked_add(i32::try_from(of(12)?).ok()?)?,
+            b"mon" | b"month" => months = months.checked_add(i32::try_from(of(1)?).ok()?)?,
+            b"day" => days = days.checked_add(i32::try_from(of(1)?).ok()?)?,
+            b"hour" => micros = micros.checked_add(of(HOUR)?)?,
+            b"min" | b"minute" => micros = micros.checked_add(of(MINUTE)?)?,
             _ => return None,
         }
+        rest = next_word(after)?;
     }
     Some((months, days, micros))
+}
+
+/// What follows the space at the front; nothing at the end. `None` where a word goes on.
+fn next_word(text: &[u8]) -> Option<&[u8]> {
+    let rest = text.trim_ascii_start();
+    (text.is_empty() || rest.len() < text.len()).then_some(rest)
 }
 
 /// Writes a date; what has to stand behind it and its time.

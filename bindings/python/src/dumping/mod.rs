@@ -4,6 +4,7 @@
 //! none of those that are known here.
 
 mod arrays;
+mod plain;
 mod texts;
 
 use onetrip_client::types::Type;
@@ -19,6 +20,8 @@ use crate::adapters::{self, has_own_dumper};
 use crate::binary::{self, DAY, HOUR, MINUTE, SECOND, days_of};
 use crate::errors::misuse;
 use crate::query::Form;
+
+pub(crate) use plain::Plain;
 
 /// How a value was written, and as which type; 0 leaves that to the server. `None` is NULL.
 pub(crate) type Dumped = Option<(Oid, Format)>;
@@ -328,11 +331,7 @@ fn put_binary(class: Class, value: &Bound<'_, PyAny>, out: &mut Vec<u8>) -> PyRe
             if offset.is_some() { Type::TIMETZ } else { Type::TIME }
         }
         Class::Interval => {
-            let value = value.cast::<PyDelta>()?;
-            let micros = i64::from(value.get_seconds()) * SECOND + i64::from(value.get_microseconds());
-            out.extend_from_slice(&micros.to_be_bytes());
-            out.extend_from_slice(&value.get_days().to_be_bytes());
-            out.extend_from_slice(&0_i32.to_be_bytes());
+            out.extend_from_slice(&interval(value.cast::<PyDelta>()?));
             Type::INTERVAL
         }
         Class::Uuid => {
@@ -347,6 +346,15 @@ fn put_binary(class: Class, value: &Bound<'_, PyAny>, out: &mut Vec<u8>) -> PyRe
 
 fn uuid(value: &Bound<'_, PyAny>) -> PyResult<u128> {
     value.getattr(pyo3::intern!(value.py(), "int"))?.extract()
+}
+
+/// Microseconds, days and months.
+fn interval(delta: &Bound<'_, PyDelta>) -> [u8; 16] {
+    let micros = i64::from(delta.get_seconds()) * SECOND + i64::from(delta.get_microseconds());
+    let mut parts = [0; 16];
+    parts[..8].copy_from_slice(&micros.to_be_bytes());
+    parts[8..12].copy_from_slice(&delta.get_days().to_be_bytes());
+    parts
 }
 
 /// Days since 2000-01-01.

@@ -5,6 +5,7 @@
 
 mod arrays;
 mod numbers;
+mod objects;
 mod times;
 mod uuids;
 
@@ -272,23 +273,32 @@ fn load_bytes<'py>(py: Python<'py>, written: &[u8]) -> PyResult<Bound<'py, PyAny
     };
     let wrong = || PyValueError::new_err("bytea that is written in neither of its forms");
     let made = PyBytes::new_with(py, digits.len() / 2, |out| {
+        let mut seen = 0;
         for (byte, pair) in out.iter_mut().zip(digits.chunks_exact(2)) {
-            *byte = nibble(pair[0]).ok_or_else(wrong)? << 4 | nibble(pair[1]).ok_or_else(wrong)?;
+            let (high, low) = (NIBBLES[usize::from(pair[0])], NIBBLES[usize::from(pair[1])]);
+            seen |= high | low;
+            *byte = high << 4 | low;
         }
-        Ok(())
+        if seen < NO_DIGIT { Ok(()) } else { Err(wrong()) }
     })?;
     Ok(made.into_any())
 }
 
-/// The value of a hexadecimal digit.
-fn nibble(sign: u8) -> Option<u8> {
-    match sign {
-        b'0'..=b'9' => Some(sign - b'0'),
-        b'a'..=b'f' => Some(sign - b'a' + 10),
-        b'A'..=b'F' => Some(sign - b'A' + 10),
-        _ => None,
+/// The values of hexadecimal digits, by their signs.
+const NIBBLES: [u8; 256] = {
+    let mut values = [NO_DIGIT; 256];
+    let mut value = 0;
+    while value < 16 {
+        let sign = b"0123456789abcdef"[value];
+        values[sign as usize] = value as u8;
+        values[sign.to_ascii_uppercase() as usize] = value as u8;
+        value += 1;
     }
-}
+    values
+};
+
+/// What other signs have there. Values that were put together with `|` are at least this if one of them was it.
+const NO_DIGIT: u8 = 16;
 
 fn text(bytes: &[u8]) -> PyResult<&str> {
     std::str::from_utf8(bytes).map_err(|_| PyValueError::new_err("a value is not UTF-8"))

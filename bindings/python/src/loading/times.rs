@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDate, PyDateTime, PyDelta, PyDeltaAccess, PyTime, PyType, PyTzInfo};
 
-use crate::binary::{DAY, HOUR, MINUTE, SECOND, date_of, interval_of};
+use crate::binary::{DAY, HOUR, MINUTE, SECOND, date_of, interval_of, parts_of};
 use crate::errors::misuse;
 
 /// What of a session's settings says how times are written.
@@ -164,10 +164,9 @@ impl Times {
                 let offset = offset_of(rest)?;
                 Some(fixed(py, offset).and_then(|info| time(py, clock, Some(&info)))).filter(|_| clock.0 < 24)
             }),
-            Kind::Interval if is_plain_interval => std::str::from_utf8(text)
-                .ok()
-                .and_then(interval_of)
-                .map(|(months, days, micros)| delta(py, months, days, micros)),
+            Kind::Interval if is_plain_interval => {
+                interval_of(text).map(|(months, days, micros)| delta(py, months, days, micros))
+            }
             Kind::TimestampTz | Kind::Interval => None,
         };
         match made {
@@ -200,7 +199,8 @@ impl Times {
                 Ok(micros) if micros != i64::MAX && micros != i64::MIN => self.at(py, micros),
                 _ => None,
             },
-            Kind::TimeTz | Kind::Interval => None,
+            Kind::Interval => parts_of(bytes).map(|(months, days, micros)| delta(py, months, days, micros)),
+            Kind::TimeTz => None,
         };
         match made {
             Some(Err(error)) if is_range(py, &error) => Ok(None),

@@ -4,15 +4,11 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 
-use super::{nibble, text};
+use super::{NIBBLES, NO_DIGIT, objects, text};
 
 /// What makes a UUID of its number.
 struct Maker {
-    class: Py<PyType>,
-    /// `object.__new__`, and what sets the two slots in spite of the class, whose values cannot be changed.
-    new: Py<PyAny>,
-    set_int: Py<PyAny>,
-    set_is_safe: Py<PyAny>,
+    class: objects::Plain,
     unknown: Py<PyAny>,
 }
 
@@ -21,25 +17,19 @@ impl Maker {
     fn find(py: Python<'_>) -> PyResult<Option<Self>> {
         let module = py.import("uuid")?;
         let class = module.getattr("UUID")?.cast_into::<PyType>()?;
-        let set = |name: &str| class.getattr(name).and_then(|slot| slot.getattr("__set__"));
-        let (Ok(set_int), Ok(set_is_safe)) = (set("int"), set("is_safe")) else { return Ok(None) };
-        let maker = Self {
-            new: py.import("builtins")?.getattr("object")?.getattr("__new__")?.unbind(),
-            set_int: set_int.unbind(),
-            set_is_safe: set_is_safe.unbind(),
-            unknown: module.getattr("SafeUUID")?.getattr("unknown")?.unbind(),
-            class: class.unbind(),
-        };
+        let wanted = class.call1((PROBE,))?;
+        let Some(class) = objects::Plain::of(class)? else { return Ok(None) };
+        let maker = Self { class, unknown: module.getattr("SafeUUID")?.getattr("unknown")?.unbind() };
         // Whatever else the class may want: what is made here has to be what the class itself makes.
-        let (probe, wanted) = (maker.make(py, 5)?, maker.class.bind(py).call1((PROBE,))?);
+        let Ok(probe) = maker.make(py, 5) else { return Ok(None) };
         let is_same = probe.eq(&wanted)? && probe.str()?.to_cow()? == PROBE;
         Ok(is_same.then_some(maker))
     }
 
     fn make<'py>(&self, py: Python<'py>, number: u128) -> PyResult<Bound<'py, PyAny>> {
-        let made = self.new.bind(py).call1((self.class.bind(py),))?;
-        self.set_int.bind(py).call1((&made, number))?;
-        self.set_is_safe.bind(py).call1((&made, self.unknown.bind(py)))?;
+        let made = self.class.make(py)?;
+        objects::set(&made, pyo3::intern!(py, "int"), number.into_pyobject(py)?.as_any())?;
+        objects::set(&made, pyo3::intern!(py, "is_safe"), self.unknown.bind(py))?;
         Ok(made)
     }
 }
@@ -68,14 +58,20 @@ pub(super) fn of_text<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py,
 
 /// The number of a UUID as the server writes it.
 pub(crate) fn number(bytes: &[u8]) -> Option<u128> {
-    let mut number = 0_u128;
-    let mut digits = 0;
-    for sign in bytes {
-        if *sign == b'-' {
-            continue;
-        }
-        number = number << 4 | u128::from(nibble(*sign)?);
-        digits += 1;
-    }
-    (digits == 32).then_some(number)
+    let bytes: &[u8; 36] = bytes.try_into().ok()?;
+    let [_, _, _, _, _, _, _, _, b'-', _, _, _, _, b'-', _, _, _, _, b'-', _, _, _, _, b'-', ..] = bytes
+    else {
+        return None;
+    };
+    let mut seen = 0;
+    let mut part = |digits: &[u8]| {
+        digits.iter().fold(0_u64, |number, sign| {
+            let digit = NIBBLES[usize::from(*sign)];
+            seen |= digit;
+            number << 4 | u64::from(digit)
+        })
+    };
+    let high = part(&bytes[..8]) << 32 | part(&bytes[9..13]) << 16 | part(&bytes[14..18]);
+    let low = part(&bytes[19..23]) << 48 | part(&bytes[24..]);
+    (seen < NO_DIGIT).then_some(u128::from(high) << 64 | u128::from(low))
 }

@@ -34,6 +34,7 @@ impl Gather {
             Event::Row { row, .. } => {
                 if let Some(rows) = &mut self.coming {
                     rows.push(core.row(row).body());
+                    core.take_rows(rows);
                 }
             }
             Event::Complete { tag, .. } => self.complete(tag, false),

@@ -14,7 +14,7 @@ use super::statements::Standing;
 use super::stream::Frame;
 use super::{Connection, OperationId};
 use crate::row::Row;
-use crate::{Columns, CommandTag, Error, Retry, ServerError};
+use crate::{Columns, CommandTag, Error, ResultSet, Retry, ServerError};
 
 /// An error has happened and the server skips what follows, up to the next Sync.
 #[derive(Debug)]
@@ -60,6 +60,13 @@ impl Connection {
     pub fn row(&self, span: RowSpan) -> Row<'_> {
         let columns = span.slot.map_or(&self.simple_columns, |slot| &self.statements[slot].columns);
         Row::new(columns, span.format, self.stream.span(span.start..span.end))
+    }
+
+    /// Takes the rows that follow one of an operation which makes events, as far as they have come: each would be such an
+    /// event too.
+    pub(super) fn take_rows(&mut self, rows: &mut ResultSet) {
+        let (span, count) = self.stream.next_frames(backend::DATA_ROW);
+        rows.push_messages(self.stream.span(span), count);
     }
 
     /// Reads a piece of a COPY's data. It borrows the input buffer.

@@ -187,6 +187,22 @@ impl Stream {
         Ok(Some(Frame { tag: header.tag, body }))
     }
 
+    /// Takes the next messages with a tag, as far as they are all there: where they stand, headers included, and how many
+    /// they are. The span holds as that of [`next_frame`](Self::next_frame).
+    pub(crate) fn next_frames(&mut self, tag: u8) -> (Range<usize>, usize) {
+        let Input { bytes, start, end } = &mut self.input;
+        let (first, mut count) = (*start, 0);
+        while let Some(Ok(header)) = FrameHeader::peek(&bytes[*start..*end], FRAME_BYTES_MAX) {
+            let length = header.frame_len();
+            if header.tag != tag || *end - *start < length {
+                break;
+            }
+            *start += length;
+            count += 1;
+        }
+        (first..*start, count)
+    }
+
     /// The bytes of a span.
     pub(crate) fn span(&self, span: Range<usize>) -> &[u8] {
         self.input.bytes.get(span).unwrap_or_default()
@@ -280,6 +296,19 @@ mod tests {
         assert_eq!((frame.tag, stream.span(frame.body)), (b'Z', &b"I"[..]));
         assert!(stream.next_frame().unwrap().is_none());
         assert!(stream.has_input());
+    }
+
+    #[test]
+    fn messages_of_a_kind_are_taken_together_as_far_as_they_are_there() {
+        let mut stream = Stream::default();
+        receive(&mut stream, b"D\0\0\0\x05aD\0\0\0\x04C\0\0\0\x04D\0\0\0\x06b");
+        let (span, count) = stream.next_frames(b'D');
+        assert_eq!((stream.span(span), count), (&b"D\0\0\0\x05aD\0\0\0\x04"[..], 2));
+        assert_eq!(stream.next_frames(b'D').1, 0);
+        assert_eq!(stream.next_frame().unwrap().unwrap().tag, b'C');
+        assert_eq!(stream.next_frames(b'D').1, 0);
+        receive(&mut stream, b"c");
+        assert_eq!(stream.next_frames(b'D').1, 1);
     }
 
     #[test]
