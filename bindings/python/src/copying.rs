@@ -47,13 +47,18 @@ pub(crate) struct CopyBuffer {
 #[derive(Default)]
 struct Waiting {
     data: Vec<u8>,
-    /// The columns' types; none where nobody has said them.
-    types: Arc<[Type]>,
-    /// How their values are written in binary; none where a type among them has no such way.
-    plain: Vec<Plain>,
+    columns: Arc<Columns>,
     has_begun: bool,
     /// Whether rows were written, so that the data's beginning and end are ours to write.
     is_by_row: bool,
+}
+
+#[derive(Default)]
+struct Columns {
+    /// Their types; none where nobody has said them.
+    types: Box<[Type]>,
+    /// How their values are written in binary; none where a type among them has no such way.
+    plain: Box<[Plain]>,
 }
 
 #[pymethods]
@@ -67,11 +72,10 @@ impl CopyBuffer {
 
     /// Takes the columns' types, by name or id.
     fn set_types(&self, types: Vec<Bound<'_, PyAny>>) -> PyResult<()> {
-        let types = types.iter().map(type_of).collect::<PyResult<Arc<[Type]>>>()?;
+        let types = types.iter().map(type_of).collect::<PyResult<Box<[Type]>>>()?;
         let is_plain = self.is_binary && self.encoding.is_none() && i16::try_from(types.len()).is_ok();
-        let plain = is_plain.then(|| types.iter().map(Plain::of).collect()).flatten();
-        let mut waiting = locked(&self.waiting);
-        (waiting.types, waiting.plain) = (types, plain.unwrap_or_default());
+        let plain = is_plain.then(|| types.iter().map(Plain::of).collect()).flatten().unwrap_or_default();
+        locked(&self.waiting).columns = Arc::new(Columns { types, plain });
         Ok(())
     }
 
@@ -101,39 +105,32 @@ impl CopyBuffer {
     }
 
     /// Adds a row; says whether data is due.
-    #[inline]
     fn write_row(&self, row: &Bound<'_, PyAny>) -> PyResult<bool> {
-        if let Some(is_due) = self.write_plain_row(row) {
-            return Ok(is_due);
-        }
-        let (mut data, types) = self.begin_rows();
-        let start = data.len();
-        let put = if self.is_binary {
-            self.put_binary_row(row, &types, &mut data)
-        } else {
-            put_text_row(row, &types, &mut data).and_then(|()| self.encode_from(row.py(), start, &mut data))
-        };
-        if put.is_err() {
-            data.truncate(start);
-        }
+        let (mut data, columns) = self.begin_rows();
+        let put = self.put_row(row, &columns, &mut data);
         let is_due = self.end_rows(data);
         put.map(|()| is_due)
     }
 
     /// Adds rows until data is due: false at their end.
-    fn write_rows(&self, rows: &Bound<'_, PyIterator>) -> PyResult<bool> {
-        for row in rows {
-            if self.write_row(&row?)? {
-                return Ok(true);
+    fn write_rows(&self, mut rows: Bound<'_, PyIterator>) -> PyResult<bool> {
+        let (mut data, columns) = self.begin_rows();
+        let mut put = || {
+            while data.len() < DUE_BYTES {
+                let Some(row) = rows.next() else { return Ok(false) };
+                self.put_row(&row?, &columns, &mut data)?;
             }
-        }
-        Ok(false)
+            Ok(true)
+        };
+        let put = put();
+        self.end_rows(data);
+        put
     }
 
     /// Adds rows of Arrow's until data is due: false at their end.
     fn write_arrow(&self, py: Python<'_>, rows: &ArrowRows) -> PyResult<bool> {
-        let (mut data, types) = self.begin_rows();
-        let put = self.put_arrow(py, rows, &types, &mut data);
+        let (mut data, columns) = self.begin_rows();
+        let put = self.put_arrow(py, rows, &columns.types, &mut data);
         self.end_rows(data);
         put
     }
@@ -146,57 +143,20 @@ impl Waiting {
         self.data.extend_from_slice(data);
         self.data.len() >= DUE_BYTES
     }
-
-    /// Data is going to be written by rows.
-    fn begin_rows(&mut self, is_binary: bool) {
-        self.is_by_row = true;
-        if is_binary && !self.has_begun {
-            put_beginning(&mut self.data);
-        }
-        self.has_begun = true;
-    }
-
-    /// Adds a row in binary; false, and nothing is added, where a value is not [plain](Plain).
-    #[inline]
-    fn add_plain(&mut self, row: &[Bound<'_, PyAny>]) -> bool {
-        if self.plain.is_empty() || self.plain.len() != row.len() {
-            return false;
-        }
-        self.begin_rows(true);
-        let start = self.data.len();
-        // There are so few: `set_types` has looked.
-        self.data.extend_from_slice(&(row.len() as i16).to_be_bytes());
-        for (value, plain) in row.iter().zip(&self.plain) {
-            if value.is_none() {
-                self.data.extend_from_slice(&NULL.to_be_bytes());
-            } else if plain.put(value, &mut self.data).is_none() {
-                self.data.truncate(start);
-                return false;
-            }
-        }
-        true
-    }
 }
 
 impl CopyBuffer {
-    /// Adds a row of plain values; says whether data is due. `None` for another row, of which nothing is added.
+    /// Takes what waits, to add rows to it, and the columns. Python must not run while the lock is held: another thread may
+    /// wait for it and hold the interpreter.
     #[inline]
-    fn write_plain_row(&self, row: &Bound<'_, PyAny>) -> Option<bool> {
-        let row = row.cast::<PyTuple>().ok()?;
-        if has_own_dumpers(row.py()) {
-            return None;
+    fn begin_rows(&self) -> (Vec<u8>, Arc<Columns>) {
+        let mut waiting = locked(&self.waiting);
+        waiting.is_by_row = true;
+        if self.is_binary && !waiting.has_begun {
+            put_beginning(&mut waiting.data);
         }
-        // No Python runs while the lock is held: see `begin_rows`.
-        let mut waiting = locked(&self.waiting);
-        waiting.add_plain(row.as_slice()).then(|| waiting.data.len() >= DUE_BYTES)
-    }
-
-    /// Takes what waits, to add rows to it, and the columns' types. Python must not run while the lock is held: another
-    /// thread may wait for it and hold the interpreter.
-    fn begin_rows(&self) -> (Vec<u8>, Arc<[Type]>) {
-        let mut waiting = locked(&self.waiting);
-        waiting.begin_rows(self.is_binary);
-        (std::mem::take(&mut waiting.data), Arc::clone(&waiting.types))
+        waiting.has_begun = true;
+        (std::mem::take(&mut waiting.data), Arc::clone(&waiting.columns))
     }
 
     /// Gives it back; says whether data is due.
@@ -206,6 +166,22 @@ impl CopyBuffer {
         data.append(&mut waiting.data);
         waiting.data = data;
         waiting.data.len() >= DUE_BYTES
+    }
+
+    /// Adds a row to `data`, or nothing of one that is refused.
+    #[inline]
+    fn put_row(&self, row: &Bound<'_, PyAny>, columns: &Columns, data: &mut Vec<u8>) -> PyResult<()> {
+        let start = data.len();
+        if put_plain_row(row, &columns.plain, data) {
+            return Ok(());
+        }
+        data.truncate(start);
+        let put = if self.is_binary {
+            self.put_binary_row(row, &columns.types, data)
+        } else {
+            put_text_row(row, &columns.types, data).and_then(|()| self.encode_from(row.py(), start, data))
+        };
+        put.inspect_err(|_| data.truncate(start))
     }
 
     fn put_arrow(
@@ -480,6 +456,24 @@ fn put_binary(
         Format::Binary => binary::put_text(&own, bytes, &mut text)?,
     }
     binary::put(ty, &text, data)
+}
+
+/// Adds a row in binary all of whose values are [plain](Plain); false for another one, of which perhaps something is added.
+#[inline]
+fn put_plain_row(row: &Bound<'_, PyAny>, plain: &[Plain], data: &mut Vec<u8>) -> bool {
+    let Ok(row) = row.cast::<PyTuple>() else { return false };
+    if plain.is_empty() || plain.len() != row.len() || has_own_dumpers(row.py()) {
+        return false;
+    }
+    // There are so few: `set_types` has looked.
+    data.extend_from_slice(&(row.len() as i16).to_be_bytes());
+    row.as_slice().iter().zip(plain).all(|(value, plain)| {
+        if value.is_none() {
+            data.extend_from_slice(&NULL.to_be_bytes());
+            return true;
+        }
+        plain.put(value, data).is_some()
+    })
 }
 
 fn str_of(bytes: &[u8]) -> PyResult<&str> {

@@ -1,5 +1,4 @@
-//! Values that a COPY in binary takes as they are: of the very class that their column's type stands for. No code of Python's
-//! runs meanwhile, so that a lock can be held.
+//! Values that a COPY in binary takes as they are: of the very class that their column's type stands for.
 
 use onetrip_client::types::Type;
 use pyo3::prelude::*;
