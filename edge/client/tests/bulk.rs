@@ -203,11 +203,10 @@ fn a_guard_finds_what_another_session_has_changed() {
                     "CREATE TRIGGER seen BEFORE INSERT ON guarded FOR EACH ROW EXECUTE FUNCTION counting()",
                 )
                 .unwrap();
-            assert_eq!(
-                insert(&mut client),
-                (Bulk::Pipeline, 2),
-                "{place}: the guard fails, and the sets go one by one"
-            );
+            let (way, trips) = insert(&mut client);
+            assert_eq!(way, Bulk::Pipeline, "{place}: the guard fails, and the sets go one by one");
+            // Many go in pieces: the server may have answered one before the next is made, which counts as a trip.
+            assert!(trips == 2 || trips > 2 && count == MANY, "{place}: {trips} trips");
             let sum = "SELECT sum(seen)::text FROM guarded";
             assert_eq!(
                 text(&mut client, sum),
