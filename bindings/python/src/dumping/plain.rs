@@ -1,4 +1,4 @@
-//! Values that a COPY in binary takes as they are: of the very class that their column's type stands for.
+//! Values that a COPY in binary takes as they are: of exactly the class that their column's type stands for.
 
 use onetrip_client::types::Type;
 use pyo3::prelude::*;
