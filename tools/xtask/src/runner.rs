@@ -112,7 +112,7 @@ fn run_step(step: &Step) -> Result<(Ended, Taken)> {
                 Err(error) => (format!("xtask: failed: {}: {error:#}", act.shown()), Vec::new()),
             };
             println!("{failed}");
-            last.push(failed);
+            last.push(short(&failed));
             last.extend(printed);
         }
         drop(ended);
@@ -215,11 +215,16 @@ fn start(mark: &str, mut command: Command) -> Result<Running> {
             if last.len() == LAST_LINES {
                 last.pop_front();
             }
-            last.push_back(line.chars().take(LAST_CHARACTERS).collect());
+            last.push_back(short(&line));
         }
         drop(ends);
     });
     Running::of(&child, Some(printed))
+}
+
+/// What is shown of a line below the table.
+fn short(line: &str) -> String {
+    line.chars().take(LAST_CHARACTERS).collect()
 }
 
 /// Runs commands to their ends, and waits meanwhile for what their processes leave behind. A process that nobody waits for
