@@ -1,6 +1,5 @@
 //! The data of a COPY: rows as its text and binary formats write them, and back.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use onetrip_client::core::put_copy_text;
@@ -8,7 +7,6 @@ use onetrip_client::types::{Kind, Type};
 use onetrip_client::{Format, Oid, Written};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyIterator, PyList, PyMemoryView, PyString, PyTuple};
 
 use crate::adapters::{Functions, has_own_dumper, has_own_dumpers};
@@ -105,7 +103,7 @@ impl CopyBuffer {
     }
 
     /// Adds a row; says whether data is due.
-    fn write_row(&self, row: &Bound<'_, PyAny>) -> PyResult<bool> {
+    pub(crate) fn write_row(&self, row: &Bound<'_, PyAny>) -> PyResult<bool> {
         let (mut data, columns) = self.begin_rows();
         let put = self.put_row(row, &columns, &mut data);
         let is_due = self.end_rows(data);
@@ -478,49 +476,6 @@ fn put_plain_row(row: &Bound<'_, PyAny>, plain: &[Plain], data: &mut Vec<u8>) ->
 
 fn str_of(bytes: &[u8]) -> PyResult<&str> {
     std::str::from_utf8(bytes).map_err(|_| PyValueError::new_err("a value is not UTF-8"))
-}
-
-/// A COPY that rows are written to. Python's class of it builds on this one: a row that needs nothing but to be added costs
-/// no call within Python.
-#[pyclass(frozen, subclass, module = "onetrip._native")]
-pub(crate) struct RowWriter {
-    buffer: PyOnceLock<Py<CopyBuffer>>,
-    /// Whether rows go straight into the buffer.
-    is_direct: AtomicBool,
-}
-
-#[pymethods]
-impl RowWriter {
-    /// What Python's class is made of is for its own `__init__`.
-    #[new]
-    #[pyo3(signature = (*_given, **_named))]
-    fn new(_given: &Bound<'_, PyTuple>, _named: Option<&Bound<'_, PyDict>>) -> Self {
-        Self { buffer: PyOnceLock::new(), is_direct: AtomicBool::new(false) }
-    }
-
-    /// Adds a row, in the text or the binary format. In text, the server reads each value as text of the column's
-    /// type. In binary it converts nothing: a value has the type that `set_types` has said, or else the one that it has
-    /// as a parameter.
-    fn write_row(slf: &Bound<'_, Self>, row: &Bound<'_, PyAny>) -> PyResult<()> {
-        let (py, writer) = (slf.py(), slf.get());
-        let is_due = match writer.buffer.get(py) {
-            Some(buffer) if writer.is_direct.load(Ordering::Relaxed) => buffer.get().write_row(row)?,
-            _ => slf.call_method1(pyo3::intern!(py, "_add_row"), (row,))?.extract()?,
-        };
-        if is_due {
-            slf.call_method0(pyo3::intern!(py, "_send_due"))?;
-        }
-        Ok(())
-    }
-
-    /// Takes rows straight into a buffer from now on; with `None`, by `_add_row`.
-    fn _write_into(&self, py: Python<'_>, buffer: Option<Py<CopyBuffer>>) {
-        self.is_direct.store(buffer.is_some(), Ordering::Relaxed);
-        if let Some(buffer) = buffer {
-            // A COPY has one buffer only.
-            let _ = self.buffer.set(py, buffer);
-        }
-    }
 }
 
 /// Makes rows of COPY's data.

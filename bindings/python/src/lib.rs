@@ -27,6 +27,7 @@ mod locked;
 mod many;
 mod parameters;
 mod query;
+mod row_writer;
 mod session;
 mod spent;
 mod wire;
@@ -56,7 +57,7 @@ mod _native {
     #[pymodule_export]
     use super::conninfo::conninfo_options;
     #[pymodule_export]
-    use super::copying::{CopyBuffer, CopyRows, RowWriter};
+    use super::copying::{CopyBuffer, CopyRows};
     #[pymodule_export]
     use super::dumping::dumped;
     #[pymodule_export]
@@ -71,6 +72,8 @@ mod _native {
     use super::lob::{Lob, LobFetch};
     #[pymodule_export]
     use super::many::ManyRows;
+    #[pymodule_export]
+    use super::row_writer::RowWriter;
     #[pymodule_export]
     use super::session::Session;
     #[pymodule_export]

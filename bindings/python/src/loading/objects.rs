@@ -5,9 +5,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyString, PyType};
 
 /// A class whose objects are made by `object.__new__`, and known to the collector of cycles.
-pub(super) struct Plain(Py<PyType>);
+pub(super) struct Bare(Py<PyType>);
 
-impl Plain {
+impl Bare {
     /// `None` for a class with a way of its own.
     #[allow(unsafe_code)]
     pub(super) fn of(class: Bound<'_, PyType>) -> PyResult<Option<Self>> {

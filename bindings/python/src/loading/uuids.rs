@@ -8,7 +8,7 @@ use super::{NIBBLES, NO_DIGIT, objects, text};
 
 /// What makes a UUID of its number.
 struct Maker {
-    class: objects::Plain,
+    class: objects::Bare,
     unknown: Py<PyAny>,
 }
 
@@ -18,7 +18,7 @@ impl Maker {
         let module = py.import("uuid")?;
         let class = module.getattr("UUID")?.cast_into::<PyType>()?;
         let wanted = class.call1((PROBE,))?;
-        let Some(class) = objects::Plain::of(class)? else { return Ok(None) };
+        let Some(class) = objects::Bare::of(class)? else { return Ok(None) };
         let maker = Self { class, unknown: module.getattr("SafeUUID")?.getattr("unknown")?.unbind() };
         // Whatever else the class may want: what is made here has to be what the class itself makes.
         let Ok(probe) = maker.make(py, 5) else { return Ok(None) };
