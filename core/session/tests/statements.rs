@@ -361,6 +361,39 @@ fn only_what_was_said_of_late_in_the_same_place_is_told() {
     assert!(!is_answered(&mut wire, &prepare("", READ)), "names may mean something else");
 }
 
+/// S3. What a transaction has set for itself ends with it: with ROLLBACK, with an error, with SET LOCAL at a unit's end.
+#[test]
+fn what_was_said_under_settings_that_end_with_their_transaction_is_not_told_behind_it() {
+    let set = [parse("", "SET LOCAL search_path TO other"), bind("", "", &[]), execute("")].concat();
+    let described = [parse("one", READ), describe("one")].concat();
+    let fails = [parse("", "SELECT fails()"), bind("", "", &[]), execute("")].concat();
+    let ends: [&[Vec<u8>]; 6] = [
+        &[query("BEGIN"), query("SET search_path TO other"), prepare("one", READ), query("ROLLBACK")],
+        &[query("BEGIN"), query("SET LOCAL search_path TO other"), prepare("one", READ), query("COMMIT")],
+        &[[&*set, &described, &sync()].concat()],
+        &[[&*set, &described, &*fails, &sync()].concat()],
+        // The program does not wait: the setting is sent behind what is described, and before that is answered.
+        &[[prepare("one", READ), query("SET search_path TO other")].concat()],
+        // A function may set it as well, which is not known when it is called.
+        &[query("BEGIN"), query("SELECT touch(7)"), prepare("one", READ), query("COMMIT")],
+    ];
+    let is_told = ends.map(|units| {
+        let mut wire = among(&Arc::default());
+        wire.server.refuses.insert("SELECT fails()".to_owned(), error("ERROR", "42883", "no fails()"));
+        wire.server.describes.insert(READ.to_owned(), (vec![23], Some(row_of("other"))));
+        for unit in units {
+            wire.turn(unit);
+        }
+        for _ in 0..2 {
+            wire.turn(b"");
+        }
+        wire.server.describes.insert(READ.to_owned(), (vec![23], Some(row_of("name"))));
+        prepare_first(&mut wire);
+        wire.is_answered(&prepare("two", READ))
+    });
+    assert_eq!(is_told, [false; 6], "what another path meant is told");
+}
+
 /// S4.
 #[test]
 fn a_name_that_may_be_in_use_waits_for_the_server() {

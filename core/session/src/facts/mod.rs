@@ -38,7 +38,7 @@ pub(crate) use self::transaction::{Isolation, Transaction};
 
 /// A configuration that is read anew changes what the session has not set itself: what depends on settings is relied on
 /// for so long after the server was asked.
-const SETTINGS_FRESH: Duration = Duration::from_secs(2);
+pub(crate) const SETTINGS_FRESH: Duration = Duration::from_secs(2);
 
 /// What one session knows.
 #[derive(Debug, Default)]
@@ -49,8 +49,10 @@ pub(crate) struct Facts {
     pub(crate) names: Names,
     database_name: Vec<u8>,
     changes: Arc<Changes>,
-    /// How often something was sent that may have changed the session's state.
+    /// How often something was sent, or ended, that may have changed the session's state.
     generation: u64,
+    /// What was sent may have changed it for a transaction alone that is not over: its end takes that back.
+    is_passing: bool,
     /// Once the server has told which one it is.
     database: Option<Arc<Database>>,
     state: State,
@@ -145,6 +147,7 @@ impl Facts {
             Event::StateChanges { unit, may_define, keeps_prepared, is_sent: _ } => {
                 self.transaction.acts();
                 self.forget();
+                self.is_passing = true;
                 self.names.doubt();
                 if !keeps_prepared {
                     self.doubt_prepared(unit);
@@ -165,6 +168,10 @@ impl Facts {
                 let more_to_come = core.queue().owes_client() && !core.is_ending();
                 if !more_to_come {
                     self.settle_definitions();
+                }
+                if self.is_passing {
+                    self.generation += 1;
+                    self.is_passing = more_to_come;
                 }
                 self.transaction.end();
             }
@@ -327,6 +334,11 @@ impl Facts {
             self.place = Some(place.clone());
         }
         Some(place)
+    }
+
+    /// Whether all that was sent since the session's state last changed for sure is proven to only read.
+    pub(crate) fn are_reads_proven(&self) -> bool {
+        self.unproven.is_empty()
     }
 
     /// Something is sent that may set a statement_timeout.

@@ -94,9 +94,14 @@ impl Watching {
         self.unplaced.clear();
     }
 
-    /// The server is asked for the settings.
-    pub(crate) fn settings_asked(&mut self) {
-        self.placing = std::mem::take(&mut self.unplaced);
+    /// The server is asked for the settings: what it has said before was said there. Where a read may have been more than one,
+    /// that is not sure before it is proven.
+    pub(crate) fn settings_asked(&mut self, facts: &Facts, now: Moment) {
+        self.placing.clear();
+        self.unplaced.retain(|(asked, _)| is_of_now(facts, asked) && asked.is_recent(now));
+        if facts.are_reads_proven() {
+            self.placing.append(&mut self.unplaced);
+        }
     }
 
     /// What was said before the server was asked was said here.
@@ -105,11 +110,28 @@ impl Watching {
             descriptions.said(place, &asked, said);
         }
     }
+
+    /// The server has answered what it was asked. If it is known where the session is, what was said since this last may have
+    /// changed was said there.
+    pub(crate) fn learn_unplaced(&mut self, facts: &Facts, descriptions: &Descriptions, now: Moment) {
+        let Some(place) = facts.place(now) else { return };
+        for (asked, said) in self.unplaced.drain(..) {
+            if is_of_now(facts, &asked) && asked.is_recent(now) {
+                descriptions.said(place, &asked, said);
+            }
+        }
+    }
 }
 
 /// Whether the server surely reads a text as it did for the sessions that asked.
 pub(crate) fn is_read_as_told(facts: &Facts) -> bool {
     facts.settings.are_plain() && !facts.transaction.may_define()
+}
+
+/// Whether nothing was sent or has ended, since this Parse was sent, that may have changed the catalogue or where names are
+/// resolved. A setting may have been made for one transaction alone, and it ends with a failure.
+fn is_of_now(facts: &Facts, asked: &Asked) -> bool {
+    asked.is_of(facts.changes().epoch(), facts.generation())
 }
 
 impl Watching {
@@ -128,7 +150,8 @@ impl Watching {
             return;
         }
         let stamp = Stamp { at: now, epoch: facts.changes().epoch() };
-        if let Some(asked) = Asked::new(parse.text, parse.parameter_oids(), stamp) {
+        let asked = Asked::new(parse.text, parse.parameter_oids(), stamp, facts.generation());
+        if let Some(asked) = asked {
             let asked = Arc::new(asked);
             self.next = Some(Arc::clone(&asked));
             self.parsed = Some((unit, parse.statement.to_vec(), asked));
@@ -188,7 +211,7 @@ impl Watching {
         asked: &Arc<Asked>,
         body: Option<&[u8]>,
     ) {
-        if !is_read_as_told(facts) || asked.epoch() != facts.changes().epoch() {
+        if !is_read_as_told(facts) || !is_of_now(facts, asked) {
             return;
         }
         let said = match tag {

@@ -31,7 +31,7 @@ impl Session {
             Way::Between | Way::Alone => Stamp { at: now, epoch: self.facts.changes().epoch() },
         };
         let mut asked = Vec::new();
-        self.ask_about_session(way, &mut asked);
+        self.ask_about_session(way, now, &mut asked);
         asked.extend(self.inquiries.ask_about_names(&mut self.facts, now, stamp));
         if let Some((serial, text)) = self.cursors.take_question() {
             asked.push(Asked { question: Question::Cursor(serial), text, parameter: None });
@@ -103,7 +103,7 @@ impl Session {
         }
     }
 
-    fn ask_about_session(&mut self, way: Way, asked: &mut Vec<Asked>) {
+    fn ask_about_session(&mut self, way: Way, now: Moment, asked: &mut Vec<Asked>) {
         let mut ask = |question, text: &str| {
             asked.push(Asked { question, text: text.to_owned(), parameter: None });
         };
@@ -113,7 +113,7 @@ impl Session {
             ask(Question::State, &SessionQuestion::State.sql());
         }
         if self.facts.wants_settings() && self.may_remedy(Remedy::Statements) {
-            self.statements.watching().settings_asked();
+            self.statements.watching().settings_asked(&self.facts, now);
             ask(Question::Settings, &SessionQuestion::Settings.sql());
         }
         if way == Way::Between && self.facts.names.are_wanted() && self.may_remedy(Remedy::Statements) {
@@ -215,6 +215,7 @@ impl Session {
         if group.way != Way::Alone {
             self.inquiries.names_answered(&mut self.facts, group.has_failed);
             self.prove(now);
+            self.statements.watching().learn_unplaced(&self.facts, &self.config.common.descriptions, now);
         }
         Ok(())
     }

@@ -9,6 +9,7 @@ use onetrip_ledger::Moment;
 use onetrip_wire::pg::Oid;
 
 use crate::facts::Place;
+use crate::facts::SETTINGS_FRESH;
 use crate::facts::Stamp;
 
 /// Longest text that is kept, in bytes.
@@ -63,17 +64,29 @@ pub(crate) struct Asked {
     /// As [`key`] makes it.
     key: Box<[u8]>,
     stamp: Stamp,
+    /// How often the session's own state had, or may have, changed.
+    generation: u64,
 }
 
 impl Asked {
     /// `None` for a text that is not kept.
-    pub(crate) fn new(text: &[u8], types: impl Iterator<Item = Oid>, stamp: Stamp) -> Option<Self> {
-        Some(Self { key: key(text, types)?, stamp })
+    pub(crate) fn new(
+        text: &[u8],
+        types: impl Iterator<Item = Oid>,
+        stamp: Stamp,
+        generation: u64,
+    ) -> Option<Self> {
+        Some(Self { key: key(text, types)?, stamp, generation })
     }
 
-    /// At which epoch it was sent.
-    pub(crate) fn epoch(&self) -> u64 {
-        self.stamp.epoch
+    /// Whether it was sent so shortly ago that no configuration counts that was read anew since.
+    pub(crate) fn is_recent(&self, now: Moment) -> bool {
+        now.since(self.stamp.at) < SETTINGS_FRESH.as_nanos() as u64
+    }
+
+    /// Whether the server has read it at this epoch and generation.
+    pub(crate) fn is_of(&self, epoch: u64, generation: u64) -> bool {
+        self.stamp.epoch == epoch && self.generation == generation
     }
 }
 
@@ -213,7 +226,13 @@ mod tests {
     use super::*;
 
     fn asked(text: &str, sent_at: u64, epoch: u64) -> Asked {
-        Asked::new(text.as_bytes(), [23].into_iter(), Stamp { at: Moment(sent_at), epoch }).unwrap()
+        Asked::new(text.as_bytes(), [23].into_iter(), Stamp { at: Moment(sent_at), epoch }, 0).unwrap()
+    }
+
+    #[test]
+    fn what_was_sent_two_seconds_ago_may_have_met_another_configuration() {
+        let asked = asked("SELECT 1", 1_000_000_000, 0);
+        assert!(asked.is_recent(Moment(2_999_999_999)) && !asked.is_recent(Moment(3_000_000_000)));
     }
 
     fn description(row: &[u8]) -> Description {
