@@ -206,7 +206,7 @@ impl Conninfo {
             ("dbname", self.dbname.clone()),
             ("user", self.user.clone()),
             ("password", self.password.as_ref().map(|password| password.0.clone())),
-            ("sslmode", Some(self.sslmode.to_string())),
+            ("sslmode", (!self.passes_tls).then(|| self.sslmode.to_string())),
             ("sslrootcert", root),
             ("sslcert", path(&self.sslcert)),
             ("sslkey", path(&self.sslkey)),

@@ -168,6 +168,44 @@ fn other_drivers_log_in_through_the_gateways_tls() {
     }
 }
 
+const OTHERS: [(&str, &str); 2] = [
+    (
+        "mysqlclient",
+        "import MySQLdb
+cursor = MySQLdb.connect(**at).cursor()
+cursor.execute(\"SHOW STATUS LIKE 'Ssl_cipher'\")
+print(cursor.fetchone()[1])",
+    ),
+    (
+        "asyncmy",
+        "import asyncio, asyncmy
+async def main():
+    connection = await asyncmy.connect(**at)
+    async with connection.cursor() as cursor:
+        await cursor.execute(\"SHOW STATUS LIKE 'Ssl_cipher'\")
+        print((await cursor.fetchone())[1])
+asyncio.run(main())",
+    ),
+];
+
+#[test]
+fn the_server_sees_tls_of_drivers_that_speak_none() {
+    let at = &with_password().at;
+    for (driver, program) in OTHERS {
+        let gateway = Watching::before(&format!("mysql://localhost:{}?ssl-mode=REQUIRED", at.port));
+        let settings = format!(
+            "at = dict(host='127.0.0.1', port={}, user='{}', password='{}', db='{}')\n",
+            gateway.port, at.user, at.password, at.database
+        );
+        let mut python = Command::new(repository().join(".venv/bin/python"));
+        let output = python.args(["-c", &(settings + program)]).output().expect("python runs");
+        let (said, cipher) =
+            (String::from_utf8_lossy(&output.stderr), String::from_utf8_lossy(&output.stdout));
+        assert!(output.status.success() && cipher.starts_with("TLS_"), "{driver}: {cipher}{said}");
+        assert!(!gateway.summary().gaps.has_loss(), "{driver}");
+    }
+}
+
 /// A client by hand, on a relay that writes down what passes.
 fn played(port: u16, database: &str) -> (Vec<u8>, Vec<u8>) {
     let tap = Tap::start(port);

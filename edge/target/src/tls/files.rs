@@ -84,7 +84,7 @@ fn roots(conninfo: &Conninfo) -> Result<Option<(String, Vec<CertificateDer<'stat
             Ok(Some((path.to_string_lossy().into_owned(), roots)))
         }
         // To libpq, a file that is not there is no root.
-        _ if !conninfo.sslmode.requires_root() && !(is_mysql && path.is_some()) => Ok(None),
+        _ if !(conninfo.sslmode.requires_root() || (is_mysql && path.is_some())) => Ok(None),
         Some(path) => Err(Words::of(conninfo.protocol).root_missing(path, conninfo.sslmode)),
         None => Err(TlsError::NoHome),
     }
