@@ -100,4 +100,7 @@ pub enum SessionError {
     /// More came unasked than is kept while a transaction begins. The client has been told.
     #[error("too many notifications came while a transaction began")]
     TooMuchKept,
+    /// A login to a MySQL server does not go on, for this reason. The client has been told.
+    #[error("a login ended at the gateway: {0}")]
+    PasswordKept(&'static str),
 }

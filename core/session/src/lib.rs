@@ -86,7 +86,7 @@ pub use config::{
 };
 pub use contract::{BackendKey, INSPECT_BYTES_MAX, Opening, SessionError, Verdict};
 pub use facts::{Common, Fence, Knowledge};
-pub use mysql::{MysqlConfig, MysqlSession, Refused, Unseen};
+pub use mysql::{Hello, MysqlConfig, MysqlSession, PasswordKey, Refused, TlsOffer, Unseen};
 pub use onetrip_loops::{BadKept, Edges, KEPT_BYTES_MAX};
 pub use reply_queue::{Due, Expect, Reply, ReplyQueue, Service, Taker};
 pub use rules::Rule;

@@ -170,13 +170,12 @@ impl Conversation for Session {
     }
 }
 
-/// It is only watched: all bytes pass.
+/// It is only watched: all bytes pass, but for a login under the gateway's TLS.
 impl Conversation for MysqlSession {
     by_the_same_name!();
 
     fn handle_client(&mut self, now: Moment, input: &[u8]) -> Result<Verdict, SessionError> {
-        self.see_client(now, input);
-        Ok(Verdict::Forward(input.len()))
+        self.handle_client(now, input)
     }
 
     fn handle_server(&mut self, now: Moment, input: &[u8]) -> Result<Verdict, SessionError> {
@@ -184,7 +183,7 @@ impl Conversation for MysqlSession {
     }
 
     fn to_server(&mut self) -> Option<&mut Vec<u8>> {
-        None
+        Some(self.to_server())
     }
 
     fn is_between_units(&self) -> bool {

@@ -11,7 +11,7 @@ use onetrip_link::LinkSpec;
 use onetrip_login::TlsAnswer;
 use onetrip_target::address::{Address, AddressError, candidates};
 use onetrip_target::tls::{TlsPlan, connector};
-use onetrip_target::{Conninfo, Host, HostName, Protocol, SslMode};
+use onetrip_target::{Conninfo, Host, HostName, Protocol};
 use onetrip_wire::pg::{CancelRequest, encode_cancel_request, encode_ssl_request};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
@@ -69,10 +69,8 @@ pub(crate) struct DialTimes {
 impl Dialer {
     /// Dials over a simulated link where one is given.
     pub(crate) fn new(conninfo: Conninfo, link: Option<LinkSpec>) -> Result<Self, GatewayError> {
-        let tls = match conninfo.protocol {
-            Protocol::Postgres => connector(&conninfo)?,
-            Protocol::Mysql => None, // the client speaks it with the server itself, if it does
-        };
+        // Where the settings of a MySQL server leave it open, the client speaks TLS with the server itself, if it does.
+        let tls = if conninfo.passes_tls { None } else { connector(&conninfo)? };
         let links = link.map(|spec| Links::new(spec, conninfo.keepalives));
         Ok(Self { conninfo, tls, links })
     }
@@ -87,9 +85,19 @@ impl Dialer {
         self.conninfo.protocol
     }
 
-    /// Whether the settings say that there is to be no TLS.
-    pub(crate) fn is_without_tls(&self) -> bool {
-        self.conninfo.sslmode == SslMode::Disable
+    /// Whether the client is to speak no TLS with the database through the gateway.
+    pub(crate) fn ends_tls(&self) -> bool {
+        !self.conninfo.passes_tls
+    }
+
+    /// Whether the server speaks first, and TLS comes after its greeting.
+    fn greets_first(&self) -> bool {
+        self.conninfo.protocol == Protocol::Mysql
+    }
+
+    /// How long a server may take to be reached, or for a step of opening a session.
+    fn patience(&self) -> Duration {
+        self.conninfo.connect_timeout.unwrap_or(CONNECT_TIMEOUT)
     }
 
     /// Cuts the simulated links and tells what they carried.
@@ -160,8 +168,9 @@ impl Dialer {
         host: &Host,
         address: Address,
     ) -> Result<(Leg, Upstream, DialTimes), Unreached> {
-        let limit = self.conninfo.connect_timeout.unwrap_or(CONNECT_TIMEOUT);
+        let limit = self.patience();
         let plan = self.tls.as_ref().filter(|plan| plan.applies_to(host) && !plan.starts_plain());
+        let plan = plan.filter(|_| !self.greets_first());
         let upstream =
             |tls| Upstream { dialer: Arc::clone(self), host: host.clone(), address: address.clone(), tls };
         let words = |error: io::Error| match descriptors_hint(&error) {
@@ -213,6 +222,16 @@ impl Upstream {
     /// Where it was reached.
     pub(crate) fn address(&self) -> &Address {
         &self.address
+    }
+
+    /// How TLS is spoken with a server that has greeted; `None` where it is not.
+    pub(crate) fn plan_after_greeting(&self) -> Option<&TlsPlan> {
+        self.dialer.tls.as_ref().filter(|plan| self.dialer.greets_first() && plan.applies_to(&self.host))
+    }
+
+    /// How long the server may take for a step.
+    pub(crate) fn patience(&self) -> Duration {
+        self.dialer.patience()
     }
 
     /// The address that its name was looked up to; `None` where the address was given.

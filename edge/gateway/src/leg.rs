@@ -29,9 +29,15 @@ impl Leg {
 
     /// Shakes hands over `socket`.
     pub(crate) async fn start_tls(socket: Socket, tls: ClientConnection) -> Result<Self, HandshakeError> {
-        let mut leg = Self { channel: Channel::with_tls(tls), ..Self::plain(socket) };
-        std::future::poll_fn(|cx| leg.poll_handshake(cx)).await?;
+        let mut leg = Self::plain(socket);
+        leg.begin_tls(tls).await?;
         Ok(leg)
+    }
+
+    /// Shakes hands with a server that was spoken to in the clear before.
+    pub(crate) async fn begin_tls(&mut self, tls: ClientConnection) -> Result<(), HandshakeError> {
+        self.channel = Channel::with_tls(tls);
+        std::future::poll_fn(|cx| self.poll_handshake(cx)).await
     }
 
     /// Shakes hands with a client; `early` are bytes of its handshake that came already.

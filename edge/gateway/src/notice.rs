@@ -205,7 +205,9 @@ pub(crate) fn tell_end(peer: Peer, end: &Result<(), GatewayError>) {
 /// What a connection's end is about.
 fn kind_of(error: &GatewayError) -> Kind {
     match error {
-        GatewayError::Session(SessionError::Client(_) | SessionError::BindingMissed)
+        GatewayError::Session(
+            SessionError::Client(_) | SessionError::BindingMissed | SessionError::PasswordKept(_),
+        )
         | GatewayError::ClientTls { .. }
         | GatewayError::NoProtocol
         | GatewayError::NoTls => Kind::Client,

@@ -161,7 +161,7 @@ impl Opening<MysqlSession> {
         let config = MysqlConfig {
             hasher: shared.hasher.clone(),
             keep_values: shared.keep_values,
-            hides_tls: shared.dialer().is_without_tls(),
+            hides_tls: shared.dialer().ends_tls(),
             common: Arc::clone(&shared.common),
             texts: Arc::clone(&shared.texts),
         };
@@ -182,12 +182,15 @@ impl<C: Conversation> Opening<C> {
                 self.session.refuse("53300", message, descriptors_hint(&source).as_deref());
                 Err(GatewayError::Descriptors { source })
             }
-            Err(error) => {
-                let message = format!("onetrip cannot reach the database: {error}");
-                self.session.refuse("08006", &message, Some("Check the gateway's --upstream."));
-                Err(error)
-            }
+            Err(error) => Err(self.refuse_unreached(error)),
         }
+    }
+
+    /// Tells the client that the database cannot be reached.
+    pub(crate) fn refuse_unreached(&mut self, error: GatewayError) -> GatewayError {
+        let message = format!("onetrip cannot reach the database: {error}");
+        self.session.refuse("08006", &message, Some("Check the gateway's --upstream."));
+        error
     }
 
     pub(crate) fn refuse_for_stop(&mut self) -> GatewayError {
@@ -215,7 +218,7 @@ pub(crate) fn end_books<C: Conversation>(session: &mut C, number: u32, shared: &
 }
 
 /// Sends what is decided; ready when all of it is sent.
-fn send(leg: &mut Leg, buffer: &mut Buffer, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+pub(crate) fn send(leg: &mut Leg, buffer: &mut Buffer, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
     while !buffer.is_sent() {
         let count = ready!(leg.poll_write(cx, buffer.unsent()))?;
         if count == 0 {
@@ -227,7 +230,7 @@ fn send(leg: &mut Leg, buffer: &mut Buffer, cx: &mut Context<'_>) -> Poll<io::Re
 }
 
 /// Reads into a buffer, which has memory only if there is something to read.
-fn read(leg: &mut Leg, into: &mut Buffer, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+pub(crate) fn read(leg: &mut Leg, into: &mut Buffer, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
     let read = leg.poll_read(cx, into.free());
     if read.is_pending() {
         into.rest();

@@ -14,6 +14,7 @@ use crate::GatewayError;
 use crate::cancel::Cancels;
 use crate::config::GatewayConfig;
 use crate::dial::Dialer;
+use crate::password_key::GatewayKey;
 use crate::spin::SpinLimit;
 
 /// How long connections may take to say their last words.
@@ -43,6 +44,7 @@ pub(crate) struct Shared {
     pub(crate) common: Arc<Common>,
     pub(crate) texts: Arc<Texts>,
     pub(crate) client_tls: Option<TlsAcceptor>,
+    pub(crate) password_key: Arc<GatewayKey>,
     pub(crate) spin: SpinLimit,
     pub(crate) cancels: Cancels,
     dialer: RwLock<Arc<Dialer>>,
@@ -71,6 +73,7 @@ impl Shared {
             common: Arc::default(),
             texts: Arc::default(),
             client_tls: config.client_tls.clone(),
+            password_key: Arc::default(),
             spin: SpinLimit::new(config.spin),
             cancels: Cancels::default(),
             dialer: RwLock::new(Arc::new(Dialer::new(config.upstream.clone(), config.link.clone())?)),

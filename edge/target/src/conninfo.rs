@@ -45,9 +45,11 @@ pub enum RootCertificates {
 pub struct Conninfo {
     /// Where the server may be, in the order of trying; never empty.
     pub hosts: Vec<Host>,
-    /// What the server speaks. All that follows is PostgreSQL's, but for `user` and `dbname`, and for `sslmode`, which is
-    /// `disable` where the text says so, else `prefer`.
+    /// What the server speaks. All that follows is PostgreSQL's, but for `user`, `dbname`, `connect_timeout`, and what says how
+    /// much TLS.
     pub protocol: Protocol,
+    /// Of a MySQL server: nothing is said of TLS, so a client that wants it speaks it with the server itself.
+    pub passes_tls: bool,
     /// Role. `None` only where nothing names one, not even the operating system; see [`Conninfo::role`].
     pub user: Option<String>,
     /// The password that was written out; one in a password file is found by [`crate::passfile`].
@@ -126,6 +128,7 @@ impl Conninfo {
         Ok(Self {
             hosts: host::resolve(settings, environment)?,
             protocol: Protocol::Postgres,
+            passes_tls: false,
             dbname: text("dbname").or_else(|| user.clone()),
             user,
             password: text("password").map(Secret),
@@ -170,6 +173,14 @@ impl Conninfo {
         own.map(|own| Self { hosts: vec![host], ..own })
     }
 
+    /// Leaves TLS with a MySQL server to its client, whatever the settings say.
+    pub(crate) fn pass_tls(&mut self) {
+        self.passes_tls = true;
+        self.sslmode = SslMode::default();
+        (self.sslrootcert, self.sslcert, self.sslkey) = (None, None, None);
+        self.extra = Settings::default();
+    }
+
     /// The same settings with one server at another place.
     pub fn with_address(&self, host: impl Into<String>, port: u16) -> Self {
         Self { hosts: vec![Host::tcp(host, port)], ..self.clone() }
@@ -195,7 +206,7 @@ impl Conninfo {
             ("dbname", self.dbname.clone()),
             ("user", self.user.clone()),
             ("password", self.password.as_ref().map(|password| password.0.clone())),
-            ("sslmode", Some(self.sslmode.to_string())),
+            ("sslmode", (!self.passes_tls).then(|| self.sslmode.to_string())),
             ("sslrootcert", root),
             ("sslcert", path(&self.sslcert)),
             ("sslkey", path(&self.sslkey)),

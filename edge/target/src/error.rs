@@ -136,9 +136,9 @@ pub enum ConninfoError {
         /// Why not, and what to do.
         why: &'static str,
     },
-    /// TLS with a MySQL server, which the gateway leaves to the client.
+    /// A setting of TLS with a MySQL server that is not read.
     #[error(
-        "{keyword} cannot be enforced: only the client can speak TLS with a MySQL server, through the gateway. Set it there, and leave it out of the connection text"
+        "{keyword} cannot be enforced: it says nothing about TLS that onetrip understands. Use ssl-mode=DISABLED, PREFERRED, REQUIRED, VERIFY_CA or VERIFY_IDENTITY, with ssl-ca, ssl-cert and ssl-key"
     )]
     TlsNotKept {
         /// The setting.

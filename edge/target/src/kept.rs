@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::keywords::KEYWORDS;
-use crate::{Conninfo, ConninfoError, Protocol, Settings, mysql};
+use crate::{Conninfo, ConninfoError, Protocol, Settings};
 
 /// libpq's settings that a gateway cannot keep, but for the values that ask for nothing, and why.
 const NOT_KEPT: [(&str, &[&str], &str); 14] = [
@@ -96,12 +96,12 @@ impl Conninfo {
     ///
     /// # Errors
     /// [`ConninfoError::NotKept`] for a setting of libpq's that asks for something else than what the gateway does,
-    /// [`ConninfoError::Misspelt`] for a name that is like one of libpq's, and [`ConninfoError::TlsNotKept`] for TLS with a MySQL
-    /// server.
+    /// [`ConninfoError::Misspelt`] for a name that is like one of libpq's, and [`ConninfoError::TlsNotKept`] for a setting of
+    /// TLS with a MySQL server that is not read.
     pub fn check_kept(&self) -> Result<Vec<&str>, ConninfoError> {
         if self.protocol == Protocol::Mysql {
-            return match mysql::insisting(self.extra.iter()) {
-                Some(keyword) => Err(ConninfoError::TlsNotKept { keyword: keyword.to_owned() }),
+            return match self.extra.iter().next() {
+                Some((keyword, _)) => Err(ConninfoError::TlsNotKept { keyword: keyword.to_owned() }),
                 None => Ok(Vec::new()),
             };
         }

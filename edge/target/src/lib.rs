@@ -16,6 +16,7 @@ pub mod launch;
 mod login_path;
 mod mysql;
 mod mysql_clients;
+mod mysql_tls;
 mod option_files;
 pub mod passfile;
 mod protocol;

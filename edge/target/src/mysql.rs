@@ -1,9 +1,12 @@
 //! Settings of MySQL and MariaDB: where the server is. Who logs in, and how, is the client's own business.
 
+use std::time::Duration;
+
 use crate::host::{self, HostName};
+use crate::mysql_tls::{Wanted, asks_for_nothing};
 use crate::rewrite::Override;
 use crate::written::{Place, Written};
-use crate::{Conninfo, ConninfoError, Environment, Host, Keepalives, Protocol, Settings, SslMode};
+use crate::{Conninfo, ConninfoError, Environment, Host, Keepalives, Protocol, Settings};
 
 /// The variable that the clients of both servers read a host from.
 pub(crate) const HOST_VARIABLE: &str = "MYSQL_HOST";
@@ -19,35 +22,13 @@ pub(crate) const USUAL_SOCKETS: [&str; 4] = [
     "/var/lib/mysql/mysql.sock",
     "/tmp/mysql.sock",
 ];
-/// Values of settings about TLS that do not insist on it.
-const WEAK: [&str; 12] = [
-    "",
-    "0",
-    "false",
-    "off",
-    "no",
-    "disable",
-    "disabled",
-    "prefer",
-    "preferred",
-    "allow",
-    "if-available",
-    "default",
-];
-
-/// Settings of its drivers that say how much TLS.
-const TLS_MODES: [&str; 7] = ["ssl-mode", "ssl_mode", "sslmode", "sslMode", "useSSL", "ssl", "tls"];
-/// Those of mysql-connector that say that there is to be none.
-const TLS_SWITCHES: [&str; 1] = ["ssl_disabled"];
-/// Their values that want none.
-const NO_TLS: [&str; 6] = ["disabled", "disable", "false", "0", "off", "no"];
-
-/// The settings of a server: hosts and ports, and whether there is to be no TLS. Nothing of libpq's variables holds.
+/// The settings of a server: hosts and ports, and how much TLS. Nothing of libpq's variables holds.
 pub(crate) fn resolve(settings: &Settings) -> Result<Conninfo, ConninfoError> {
     let local = || HostName::Tcp { name: "localhost".to_owned(), address: None };
     let nothing = Conninfo::resolve(&Settings::default(), &Environment::default())?;
+    let wanted = Wanted::read(settings.iter());
     let mut extra = Settings::default();
-    for (keyword, value) in settings.iter().filter(|(keyword, _)| is_about_tls(keyword)) {
+    for (keyword, value) in &wanted.unread {
         extra.set(keyword, value);
     }
     Ok(Conninfo {
@@ -56,7 +37,12 @@ pub(crate) fn resolve(settings: &Settings) -> Result<Conninfo, ConninfoError> {
         protocol: Protocol::Mysql,
         user: settings.get_nonempty("user").map(str::to_owned),
         dbname: settings.get_nonempty("dbname").map(str::to_owned),
-        sslmode: if wants_no_tls(settings) { SslMode::Disable } else { SslMode::Prefer },
+        passes_tls: wanted.mode.is_none(),
+        sslmode: wanted.mode.unwrap_or_default(),
+        sslrootcert: wanted.roots,
+        sslcert: wanted.certificate,
+        sslkey: wanted.key,
+        connect_timeout: connect_timeout(settings),
         keepalives: Keepalives::resolve(settings)?,
         ..nothing
     })
@@ -90,31 +76,10 @@ pub(crate) fn without_socket(written: &Written) -> Vec<Override> {
     named.map(|keyword| Override { keyword, value: String::new() }).collect()
 }
 
-fn wants_no_tls(settings: &Settings) -> bool {
-    let mut values = TLS_MODES.iter().filter_map(|keyword| settings.get_nonempty(keyword));
-    let mut switches = TLS_SWITCHES.iter().filter_map(|keyword| settings.get(keyword));
-    values.any(|value| NO_TLS.contains(&value.to_ascii_lowercase().as_str()))
-        || switches.any(|value| !is_weak(value))
-}
-
-/// The setting by which connection text insists on TLS, if it does: such a client either sees another certificate than it
-/// expects, or nobody sees what it says.
-pub(crate) fn insists_on_tls(written: &Written) -> Option<&str> {
-    let own = written.entries.iter().filter(|entry| !matches!(entry.place, Place::Address));
-    insisting(own.map(|entry| (entry.keyword.as_str(), entry.value.as_str())))
-}
-
-fn is_about_tls(keyword: &str) -> bool {
-    let keyword = keyword.to_ascii_lowercase();
-    // `useSSL` of Connector/J only prefers it.
-    keyword != "usessl" && (keyword == "tls" || keyword.contains("ssl"))
-}
-
-/// The first of these settings that insists on TLS.
-pub(crate) fn insisting<'a>(settings: impl Iterator<Item = (&'a str, &'a str)>) -> Option<&'a str> {
-    let insists = |keyword: &str, value: &str| !TLS_SWITCHES.contains(&keyword) && !is_weak(value);
-    let mut insisting = settings.filter(|(keyword, value)| is_about_tls(keyword) && insists(keyword, value));
-    insisting.next().map(|(keyword, _)| keyword)
+/// In seconds, as drivers that call it so have it.
+fn connect_timeout(settings: &Settings) -> Option<Duration> {
+    let seconds = settings.get_nonempty("connect_timeout")?.parse().ok()?;
+    Some(Duration::from_secs(seconds)).filter(|limit| !limit.is_zero())
 }
 
 /// The option by which one of the servers' own clients insists on TLS, of all about TLS in their order.
@@ -123,7 +88,7 @@ pub(crate) fn insisting_option<'a>(
 ) -> Option<&'a str> {
     let (mut mode, mut detail) = (None, None);
     for (name, value) in options {
-        let is_weak = value.is_some_and(is_weak);
+        let is_weak = value.is_some_and(asks_for_nothing);
         match name {
             "skip-ssl" | "disable-ssl" => mode = Some(None),
             "ssl-mode" | "ssl" => mode = Some(Some(name).filter(|_| !is_weak)),
@@ -132,9 +97,4 @@ pub(crate) fn insisting_option<'a>(
         }
     }
     mode.unwrap_or(detail)
-}
-
-/// Whether a value of a setting about TLS does not insist on it.
-fn is_weak(value: &str) -> bool {
-    WEAK.contains(&value.to_ascii_lowercase().as_str())
 }

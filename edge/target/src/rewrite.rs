@@ -65,7 +65,7 @@ pub(crate) fn rewrite_with(
     Ok(edits.apply(text))
 }
 
-/// The values that keep a client from insisting on TLS; none for one of MySQL's, which speaks it with the server itself.
+/// The values that keep a client from insisting on TLS; none for one of MySQL's, whose settings have words of their own.
 pub(crate) fn plain_overrides(settings: &Settings, sslmode: SslMode) -> Vec<Override> {
     let mut overrides = Vec::new();
     if settings.protocol() != Protocol::Postgres {
@@ -92,6 +92,28 @@ pub(crate) fn plain_overrides(settings: &Settings, sslmode: SslMode) -> Vec<Over
         }
     }
     overrides
+}
+
+/// Connection text without the parameters that are `cut`; the first that is not stays where it is.
+pub(crate) fn without(text: &str, cut: impl Fn(&str) -> bool) -> Result<String, ConninfoError> {
+    let written = Written::parse(text)?;
+    let begin = |value: &Range<usize>| text[..value.start].rfind(['?', '&']).map_or(0, |before| before + 1);
+    let pairs = written.entries.iter().filter_map(|entry| match &entry.place {
+        Place::Pair(value) => Some((begin(value)..value.end, cut(&entry.keyword))),
+        _ => None,
+    });
+    let pairs: Vec<_> = pairs.collect();
+    let first_kept = pairs.iter().filter(|(_, is_cut)| !is_cut).map(|(bytes, _)| bytes.start).min();
+    let mut edits = Edits::new(&written);
+    for (bytes, _) in pairs.into_iter().filter(|(_, is_cut)| *is_cut) {
+        // With the sign behind it, or before it.
+        let with_sign = match first_kept {
+            Some(kept) if bytes.start < kept => bytes.start..bytes.end + 1,
+            _ => bytes.start - 1..bytes.end,
+        };
+        edits.edits.push((with_sign, String::new()));
+    }
+    Ok(edits.apply(text))
 }
 
 /// Connection text with its secrets hidden. Text that cannot be read for certain is not shown at all.

@@ -444,6 +444,7 @@ prop_compose! {
         }
         Conninfo {
             protocol: onetrip_target::Protocol::Postgres,
+            passes_tls: false,
             keepalives: Keepalives::default(),
             user: Some(user),
             dbname: Some(dbname),

@@ -1,7 +1,9 @@
 //! Where a MySQL or MariaDB server is, and how a program is pointed at the gateway before it.
 
 use onetrip_target::launch::{LaunchError, Redirect, RedirectOptions, Source, Upstream, redirect};
-use onetrip_target::{Conninfo, ConninfoError, Environment, Protocol, Settings, SslMode, redact};
+use onetrip_target::{
+    Conninfo, ConninfoError, Environment, Protocol, RootCertificates, Settings, SslMode, redact,
+};
 
 const GATEWAY: &str = "127.0.0.1:6432";
 
@@ -125,20 +127,90 @@ fn a_host_alone_names_the_database_and_stays_as_it_is() {
     assert!(said.starts_with("MYSQL_HOST left as it is: no variable names its port"), "{said}");
 }
 
+/// What the gateway asks for, and what the program sees.
+fn secured(variables: &[(&str, &str)], upstream: Option<&str>) -> (SslMode, bool, Vec<String>) {
+    let (_, set) = turned(variables, upstream);
+    let (upstream, _) = turn(variables, upstream).expect("it is found");
+    assert_eq!(upstream.conninfo.check_kept(), Ok(vec![]));
+    (upstream.conninfo.sslmode, upstream.conninfo.passes_tls, set)
+}
+
 #[test]
-fn what_asks_for_tls_stays_as_it_is() {
-    for text in [
-        "mysql://u@db/x?ssl-mode=REQUIRED",
-        "mysql://u@db/x?ssl_ca=/ca.pem",
-        "mysql://u@db/x?ssl={\"rejectUnauthorized\":true}",
-        "jdbc:mysql://db/x?sslMode=VERIFY_IDENTITY",
-        "jdbc:mariadb://db/x?sslMode=verify-full",
-        "u@tcp(db)/x?tls=skip-verify",
+fn tls_that_text_insists_on_becomes_the_gateways_and_is_turned_off_for_the_program() {
+    for (text, sslmode, after) in [
+        (
+            "mysql://u:p@db/x?ssl-mode=REQUIRED&charset=utf8",
+            SslMode::Require,
+            "mysql://u:p@127.0.0.1:6432/x?ssl-mode=DISABLED&charset=utf8",
+        ),
+        (
+            "mysql2://u@db/x?sslca=/ca.pem&ssl_mode=verify_identity&sslkey=/k&a=b&sslcert=/c",
+            SslMode::VerifyFull,
+            "mysql2://u@127.0.0.1:6432/x?ssl_mode=DISABLED&a=b",
+        ),
+        (
+            "jdbc:mysql://db/x?sslMode=VERIFY_IDENTITY",
+            SslMode::VerifyFull,
+            "jdbc:mysql://127.0.0.1:6432/x?sslMode=DISABLED",
+        ),
+        (
+            "jdbc:mariadb://db/x?sslMode=verify-ca&serverSslCert=/ca.pem",
+            SslMode::VerifyCa,
+            "jdbc:mariadb://127.0.0.1:6432/x?sslMode=disable",
+        ),
+        ("u:p@tcp(db)/x?tls=skip-verify", SslMode::Require, "u:p@tcp(127.0.0.1:6432)/x?tls=false"),
+        ("u:p@tcp(db)/x?a=b&tls=true", SslMode::VerifyFull, "u:p@tcp(127.0.0.1:6432)/x?a=b&tls=false"),
+        // What only prefers it goes without, and the gateway prefers it.
+        ("mysql://db/x?ssl-mode=PREFERRED", SslMode::Prefer, "mysql://127.0.0.1:6432/x?ssl-mode=PREFERRED"),
+        ("mysql://db/x?ssl-mode=DISABLED", SslMode::Disable, "mysql://127.0.0.1:6432/x?ssl-mode=DISABLED"),
     ] {
-        let (_, redirect) = turn(&[("SHOP", text)], None).expect("it is found");
+        let expected = (sslmode, false, vec![format!("SHOP={after}")]);
+        assert_eq!(secured(&[("SHOP", text)], None), expected, "{text}");
+    }
+    let plain = secured(&[("SHOP", "mysql://db/x")], None);
+    assert_eq!(
+        (plain.0, plain.1),
+        (SslMode::Prefer, true),
+        "nothing is said: it is between client and server"
+    );
+    let (upstream, _) =
+        turn(&[("SHOP", "mysql://db/x?ssl-mode=VERIFY_CA&ssl-ca=/ca&ssl-cert=/c&ssl-key=/k")], None)
+            .expect("it is found");
+    let Conninfo { sslrootcert, sslcert, sslkey, .. } = upstream.conninfo;
+    assert_eq!(sslrootcert, Some(RootCertificates::File("/ca".into())));
+    assert_eq!((sslcert, sslkey), (Some("/c".into()), Some("/k".into())));
+}
+
+#[test]
+fn the_gateway_asks_for_as_much_tls_as_any_text_unless_it_is_told_how_much() {
+    let texts = [("A", "mysql://db/x"), ("B", "mysql://db/y?ssl-mode=REQUIRED")];
+    let (sslmode, passes_tls, set) = secured(&texts, None);
+    assert_eq!((sslmode, passes_tls), (SslMode::Require, false));
+    assert_eq!(set, ["A=mysql://127.0.0.1:6432/x", "B=mysql://127.0.0.1:6432/y?ssl-mode=DISABLED"]);
+    let named = |upstream| secured(&texts[1..], Some(upstream)).0;
+    assert_eq!(named("mysql://db"), SslMode::Require);
+    assert_eq!(named("mysql://db?ssl-mode=VERIFY_IDENTITY"), SslMode::VerifyFull);
+    assert_eq!(named("mysql://db?ssl-mode=DISABLED"), SslMode::Disable);
+    assert_eq!(named("db:3306"), SslMode::Require);
+    let other = secured(&[("A", "mysql://db/x"), ("PGSSLMODE", "verify-full")], None);
+    assert!(other.1, "PostgreSQL's variables say nothing of it");
+}
+
+#[test]
+fn what_asks_for_tls_in_words_that_are_not_known_stays_as_it_is() {
+    for text in [
+        "mysql://u@db/x?ssl_ca=/ca.pem",
+        "mysql://u@db/x?ssl=true",
+        "mysql://u@db/x?ssl={\"rejectUnauthorized\":true}",
+        "jdbc:mysql://db/x?sslMode=VERIFY_CA&trustCertificateKeyStoreUrl=file:ca.jks&sslCipher=x",
+        "u@tcp(db)/x?tls=custom",
+    ] {
+        let (upstream, redirect) = turn(&[("SHOP", text)], None).expect("it is found");
         assert!(redirect.set.is_empty(), "{text}");
         let said = redirect.untouched[0].to_string();
         assert!(said.contains("asks for TLS with the database"), "{said}");
+        assert!(upstream.conninfo.passes_tls, "{text}");
+        assert_eq!(upstream.conninfo.check_kept(), Ok(vec![]), "{text}");
     }
     for text in [
         "mysql://u@db/x?ssl-mode=DISABLED",
@@ -303,7 +375,9 @@ fn no_tls_is_wanted_where_the_text_says_so() {
     ] {
         assert_eq!(mode(text), SslMode::Disable, "{text}");
     }
-    for text in ["mysql://db/x", "mysql://db/x?ssl-mode=PREFERRED", "mysql://db/x?ssl=true", "db:3306"] {
+    for text in
+        ["mysql://db/x", "mysql://db/x?ssl-mode=PREFERRED", "jdbc:mysql://db/x?useSSL=true", "db:3306"]
+    {
         assert_eq!(mode(text), SslMode::Prefer, "{text}");
     }
 }
@@ -319,24 +393,27 @@ fn what_is_no_dsn_of_gos_is_not_taken_for_one() {
 #[test]
 fn tls_that_a_gateway_would_not_keep_is_refused_by_name() {
     for (text, name) in [
-        ("mysql://db?ssl-mode=VERIFY_IDENTITY&ssl-ca=ca.pem", "ssl-mode"),
-        ("mysql://db/x?ssl_ca=/ca.pem", "ssl_ca"),
-        ("jdbc:mysql://db/x?sslMode=REQUIRED", "sslmode"),
-        ("u@tcp(db)/x?tls=true", "tls"),
+        ("mysql://db?ssl-mode=MAYBE", "ssl-mode"),
+        ("mysql://db/x?ssl-mode=VERIFY_CA&ssl-capath=/ca", "ssl-capath"),
+        ("jdbc:mysql://db/x?sslMode=REQUIRED&enabledSslCipherSuites=x", "enabledSslCipherSuites"),
+        ("u@tcp(db)/x?tls=custom", "tls"),
     ] {
         let conninfo = Conninfo::parse(text, &environment(&[])).expect("settings");
         let error = conninfo.check_kept().expect_err(text).to_string();
-        assert!(error.to_ascii_lowercase().starts_with(&format!("{name} cannot be enforced")), "{error}");
+        assert!(error.starts_with(&format!("{name} cannot be enforced")), "{error}");
     }
-    for text in ["mysql://db", "mysql://db?ssl-mode=DISABLED", "mysql://db?ssl-mode=PREFERRED&charset=utf8"] {
+    for text in [
+        "mysql://db",
+        "mysql://db?ssl-mode=DISABLED",
+        "mysql://db?ssl-mode=PREFERRED&charset=utf8",
+        "mysql://db?ssl-mode=VERIFY_IDENTITY&ssl-ca=ca.pem&ssl-cert=c.pem&ssl-key=k.pem",
+        "mysql://db/x?ssl_ca=/ca.pem",
+        "u@tcp(db)/x?tls=true",
+    ] {
         let conninfo = Conninfo::parse(text, &environment(&[])).expect("settings");
         assert_eq!(conninfo.check_kept(), Ok(vec![]), "{text}");
     }
-    // A program's own setting stays where it is, and that is said.
-    let (upstream, redirect) =
-        turn(&[("SHOP", "mysql://db/x?ssl-mode=REQUIRED")], None).expect("it is found");
-    assert_eq!((upstream.conninfo.check_kept(), redirect.untouched.len()), (Ok(vec![]), 1));
-    let named = turn(&[], Some("mysql://db?ssl-mode=REQUIRED")).expect("it is found").0;
+    let named = turn(&[], Some("mysql://db?ssl-mode=MAYBE")).expect("it is found").0;
     assert!(named.conninfo.check_kept().is_err());
 }
 

@@ -108,8 +108,8 @@ inside JAVA_TOOL_OPTIONS or JSON, also count. onetrip prints what it changed.
 
 Without --upstream, the database is that of --env, the PG* variables or DATABASE_URL, or of other variables if all \
 that name a PostgreSQL server name the same one. Otherwise it is that of variables that name a MySQL or MariaDB server. \
-If they differ, nothing is started. The gateway requires as much TLS of a PostgreSQL server as these variables do, unless --upstream \
-says how much. MySQL and MariaDB are only watched, and not inside TLS.
+If they differ, nothing is started. The gateway requires as much TLS of the database as these variables do, unless --upstream says how \
+much. MySQL and MariaDB are only watched, and not inside TLS that a client speaks with them itself.
 
 The report goes to standard error, or to the file of --output. The exit code is the program's, if that is not 0. \
 It is 90 if a check failed (a budget was exceeded, or --fail-on found something). It is 91 if the run could not be judged: no session was \
@@ -216,7 +216,8 @@ pub(crate) struct GatewayOptions {
     /// Where clients connect: HOST:PORT, or the path of a Unix socket
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:6432")]
     pub(crate) listen: ListenAddress,
-    /// The database, as URL, keyword DSN or HOST:PORT. sslmode and certificates are those of libpq. mysql:// only watches
+    /// The database, as URL, keyword DSN or HOST:PORT. sslmode and certificates are those of libpq. mysql:// only watches, and
+    /// has ssl-mode and ssl-ca
     #[arg(long, value_name = "URL")]
     pub(crate) upstream: Option<String>,
     /// When stopped: time for busy sessions to finish. Then they end with 57P01

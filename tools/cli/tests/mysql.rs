@@ -194,6 +194,64 @@ fn the_servers_own_client_runs_as_it_does_without_onetrip() {
     assert!(done.status.success(), "{}", text(&done.stderr));
 }
 
+/// Takes the settings of its URL for TLS as they are.
+const TLS_PROGRAM: &str = "
+import os, pymysql
+from urllib.parse import urlsplit, parse_qs
+url = urlsplit(os.environ['DATABASE_URL'])
+mode = parse_qs(url.query)['ssl-mode'][0]
+assert 'ssl-ca' not in url.query, url.query
+how = {'ssl_disabled': True} if mode == 'DISABLED' else {'ssl': {'check_hostname': False}}
+at = {'host': url.hostname, 'port': url.port, 'user': url.username, 'password': url.password, 'database': url.path[1:]}
+cursor = pymysql.connect(**at, **how).cursor()
+for number in range(10):
+    cursor.execute('SELECT %s + 1', (number,))
+";
+
+#[test]
+fn a_program_that_requires_tls_is_counted_and_the_gateway_requires_it() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = |name: &str| directory.path().join(name).display().to_string();
+    let (key, certificate) = (file("key.pem"), file("cert.pem"));
+    let made = std::process::Command::new("openssl")
+        .args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"])
+        .args(["-addext", "subjectAltName=DNS:localhost", "-keyout", &key, "-out", &certificate])
+        .output()
+        .expect("openssl runs");
+    assert!(made.status.success(), "{}", text(&made.stderr));
+    let chmod = std::process::Command::new("chmod").args(["-R", "a+rX"]).arg(directory.path()).status();
+    assert!(chmod.expect("it runs").success());
+    let options = [
+        format!("--ssl-cert={certificate}"),
+        format!("--ssl-key={key}"),
+        "--require-secure-transport=ON".to_owned(),
+    ];
+    let options: Vec<&str> = options.iter().map(String::as_str).collect();
+    let server = MysqlServer::start(Kind::MariaDb, &options);
+    let at = format!("mysql://onetrip:onetrip-secret@localhost:{}/onetrip", server.at.port);
+    let run = |url: &str, options: &[&str]| {
+        let mut command = onetrip();
+        command.arg("run").args(options).arg("--").arg(python()).args(["-c", TLS_PROGRAM]);
+        command.env("DATABASE_URL", url).stdin(Stdio::null()).output().expect("onetrip runs")
+    };
+    let url = format!("{at}?ssl-ca={certificate}&ssl-mode=VERIFY_IDENTITY");
+    let done = run(&url, &[]);
+    let said = text(&done.stderr);
+    assert!(done.status.success(), "{said}");
+    // The greeting, the login, SET NAMES, SET autocommit, and ten statements.
+    assert!(said.contains("14 round trips"), "{said}");
+    assert!(said.contains("?ssl-mode=DISABLED (was mysql://onetrip:***@localhost"), "{said}");
+    // Nothing is weaker than the text said: by an address, the certificate's name does not fit.
+    let done = run(&url.replace("localhost", "127.0.0.1"), &[]);
+    let said = text(&done.stderr);
+    assert!(!done.status.success() && said.contains("does not match host name \"127.0.0.1\""), "{said}");
+    // --upstream goes before it. This server takes nothing without TLS.
+    let upstream = format!("mysql://localhost:{}?ssl-mode=DISABLED", server.at.port);
+    let done = run(&url, &["--upstream", &upstream]);
+    let said = text(&done.stderr);
+    assert!(!done.status.success() && said.contains("Access denied"), "{said}");
+}
+
 #[test]
 fn a_client_that_asks_for_tls_is_left_alone_and_named() {
     let done = by_shell("$O mariadb $M --ssl onetrip -e 'SELECT 1'", "");
@@ -261,9 +319,15 @@ fn what_only_postgresql_has_is_refused_by_name() {
         let said = refused(&[&["run"], &to[..], option, &["--", "true"]].concat());
         assert!(said.contains(option[0]) && said.contains("MySQL"), "{said}");
     }
-    let tls = "mysql://db?ssl-mode=VERIFY_IDENTITY&ssl-ca=ca.pem";
-    for command in [&["gateway", "--upstream", tls][..], &["run", "--upstream", tls, "--", "true"]] {
-        assert!(refused(command).contains("ssl-mode cannot be enforced"));
+    for (settings, expected) in [
+        ("ssl-mode=VERIFY_CA&ssl-capath=/ca", "ssl-capath cannot be enforced"),
+        ("ssl-mode=VERIFY_CA&ssl-ca=/nowhere.pem", "root certificate file \"/nowhere.pem\" does not exist"),
+    ] {
+        let tls = format!("mysql://db?{settings}");
+        for command in [&["gateway", "--upstream", &tls][..], &["run", "--upstream", &tls, "--", "true"]] {
+            let said = refused(command);
+            assert!(said.contains(expected), "{said}");
+        }
     }
     assert!(
         refused(&["gateway", "--upstream", "mysql://db", "--verify", "1/2"])

@@ -38,7 +38,7 @@ impl fmt::Display for Unseen {
         match self {
             Self::Tls => f.write_str(
                 "the client speaks TLS with the database, so nothing of this connection is counted. To have it counted, \
-                 let the client connect without TLS, if nobody can listen on the way to the database",
+                 let the gateway speak TLS: ssl-mode=REQUIRED in the upstream's URL",
             ),
             Self::Lost(reason) => write!(
                 f,

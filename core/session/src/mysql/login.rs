@@ -136,6 +136,15 @@ impl Books {
     }
 }
 
+impl Books {
+    /// The gateway does not pass a login on, of which nothing was looked at.
+    pub(super) fn login_refused(&mut self, message: &str) {
+        self.opened_unseen(self.began_at);
+        self.phase = Phase::Refused;
+        self.refused(state_of(None), message.as_bytes());
+    }
+}
+
 /// Whether the answer to this is a login's: it may have questions in it.
 fn is_login(sent: Sent) -> bool {
     sent.unit == 0 || sent.code == onetrip_wire::mysql::command::CHANGE_USER

@@ -2,6 +2,7 @@
 
 mod bounds;
 mod findings;
+mod secured;
 mod simulation;
 mod stage;
 

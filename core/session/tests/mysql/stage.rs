@@ -28,7 +28,7 @@ pub(crate) struct Stage {
     pub(crate) now: u64,
     /// What both sides have sent.
     pub(crate) sent: Vec<(Side, Vec<u8>)>,
-    is_packed: bool,
+    pub(crate) is_packed: bool,
 }
 
 /// What the books hold in the end.

@@ -52,6 +52,11 @@ pub struct SslRequest<'a> {
 }
 
 impl<'a> SslRequest<'a> {
+    /// Reads the bytes that begin a client's first payload, whichever it is, and of which no more need be there.
+    pub fn peek(payload: &'a [u8]) -> Result<Self, WireError> {
+        Self::read(&mut Reader::new(payload))
+    }
+
     fn read(reader: &mut Reader<'a>) -> Result<Self, WireError> {
         let low = reader.u32_le()?;
         if !Capabilities(u64::from(low)).has(Capabilities::PROTOCOL_41) {

@@ -6,7 +6,9 @@ mod drivers;
 mod generated;
 mod peers;
 mod raw;
+mod sha2;
 mod tap;
+mod tls;
 
 use std::process::{Command, Output};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};

@@ -51,6 +51,8 @@ if __name__ == "__main__":
     at = {"host": host, "port": int(port), "user": user, "password": password, "database": database}
     if options == ["tls"]:
         at["ssl"] = {"check_hostname": False, "verify_mode": "none"}
+    if options == ["no-tls"]:
+        at["ssl_disabled"] = True
     if options == ["tls-preferred"]:
         import mysql.connector
 

@@ -10,8 +10,9 @@ use super::naming::{self, Naming, naming};
 use super::upstream::is_another_database;
 use super::{DATABASE_URL, LaunchError, Source, Upstream};
 use crate::keywords::variable_of;
+use crate::mysql_tls::{self, TurnedOff};
 use crate::passfile::{Passfile, TempPassfile};
-use crate::rewrite::{Override, plain_overrides, rewrite_with};
+use crate::rewrite::{Override, plain_overrides, rewrite_with, without};
 use crate::written::{Format, Written};
 use crate::{
     Conninfo, ConninfoError, Environment, Host, Protocol, REDACTED, Settings, SslMode, mysql, redact,
@@ -145,8 +146,8 @@ pub fn redirect(
 
 fn asks_for_tls(setting: &str) -> String {
     format!(
-        "{setting} asks for TLS with the database, which the gateway cannot see into: leave it out where nobody can listen on \
-         the way to the database"
+        "{setting} asks for TLS with the database, which the gateway cannot see into. Leave it out, and let the gateway speak \
+         TLS: --upstream 'mysql://HOST?ssl-mode=REQUIRED'"
     )
 }
 
@@ -404,14 +405,18 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Why text of a client that speaks TLS with a MySQL server stays: it may check the server's name, and nobody sees what
-    /// it says.
+    /// Why text of a client that speaks TLS with a MySQL server stays: the gateway does not speak it in the client's place, or
+    /// it is not known how the client is told to speak none.
     fn stays_for_tls(&self, text: &str) -> Option<String> {
         if self.upstream.conninfo.protocol != Protocol::Mysql {
             return None;
         }
-        let written = Written::parse(text).ok()?;
-        mysql::insists_on_tls(&written).map(asks_for_tls)
+        let passes_tls = self.upstream.conninfo.passes_tls;
+        match mysql_tls::turned_off(text, &Written::parse(text).ok()?) {
+            TurnedOff::By { keyword, .. } if passes_tls => Some(asks_for_tls(keyword)),
+            TurnedOff::Unknown(keyword) => Some(asks_for_tls(&keyword)),
+            TurnedOff::By { .. } | TurnedOff::AsItIs => None,
+        }
     }
 
     /// Connection text, pointed at the gateway.
@@ -419,8 +424,18 @@ impl Work<'_> {
         let failed = |source| LaunchError::Variable { variable: variable.to_owned(), source };
         if self.upstream.conninfo.protocol == Protocol::Mysql {
             let gateway = self.options.gateway;
-            let overrides = mysql::without_socket(&Written::parse(text).map_err(failed)?);
-            return rewrite_with(text, &gateway.ip().to_string(), gateway.port(), &overrides).map_err(failed);
+            let written = Written::parse(text).map_err(failed)?;
+            let mut overrides = mysql::without_socket(&written);
+            let turned_off = mysql_tls::turned_off(text, &written);
+            if let TurnedOff::By { keyword, value } = turned_off {
+                overrides.push(Override { keyword, value: value.to_owned() });
+            }
+            let moved = rewrite_with(text, &gateway.ip().to_string(), gateway.port(), &overrides);
+            return match turned_off {
+                TurnedOff::By { .. } => moved.and_then(|moved| without(&moved, mysql_tls::is_file)),
+                _ => moved,
+            }
+            .map_err(failed);
         }
         let settings = self.as_the_program_sees(text).map_err(failed)?;
         let mut overrides = plain_overrides(&settings, self.options.sslmode);

@@ -2,6 +2,7 @@
 
 use super::naming::{self, Naming, naming};
 use super::{DATABASE_URL, LaunchError, mysql_client};
+use crate::mysql_tls::{self, TurnedOff};
 use crate::written::{Format, Place, Written};
 use crate::{Conninfo, ConninfoError, Environment, Host, Protocol, Settings, mysql};
 
@@ -32,9 +33,15 @@ pub struct Upstream {
     pub source: Source,
     /// What was written about it on the command line, with its service.
     pub(super) written: Settings,
+    /// Text of a MySQL client's that asks for TLS in words that are not known to be turned off.
+    keeps_tls: bool,
 }
 
 impl Upstream {
+    fn new(conninfo: Conninfo, source: Source, written: Settings) -> Self {
+        Self { conninfo, source, written, keeps_tls: false }
+    }
+
     /// Finds the database: `--upstream`, else the first variable of `--env`, else the server that one of MySQL's own clients
     /// means, else PG* variables or a service with an address, else DATABASE_URL, else the one server that other variables
     /// name, PostgreSQL's before MySQL's, else that of an option file of MySQL that an argument names, else libpq's defaults.
@@ -83,7 +90,7 @@ impl Upstream {
         }
         let conninfo = Conninfo::from_environment(environment).map_err(LaunchError::Upstream)?;
         let source = if has_address { Source::Environment } else { Source::Defaults };
-        Ok(Self { conninfo, source, written: Settings::default() })
+        Ok(Self::new(conninfo, source, Settings::default()))
     }
 
     /// The same for a program whose environment is turned towards the gateway: of TLS, the gateway asks for as much as any
@@ -97,12 +104,14 @@ impl Upstream {
         environment: &Environment,
     ) -> Result<Self, LaunchError> {
         let mut found = Self::find(explicit, url_variables, environment)?;
+        // What the program demands in words that are not known is between it and a MySQL server: its text stays as it is.
+        let is_mysql = found.conninfo.protocol == Protocol::Mysql;
+        let is_unread = found.keeps_tls || found.conninfo.extra.iter().next().is_some();
+        if is_mysql && is_unread && found.source != Source::CommandLine {
+            found.conninfo.pass_tls();
+        }
         if !explicit.is_some_and(|text| says_tls(text, &found.written)) {
             found.ask_for_tls_as(url_variables, environment);
-        }
-        // What the program's own settings demand of TLS is between it and a MySQL server: they stay as they are.
-        if found.conninfo.protocol == Protocol::Mysql && found.source != Source::CommandLine {
-            found.conninfo.extra = Settings::default();
         }
         Ok(found)
     }
@@ -115,10 +124,7 @@ impl Upstream {
             settings.set("host", pair.server.name());
             settings.set("port", pair.server.port.to_string());
             let conninfo = Conninfo::complete(settings.clone(), environment).ok()?;
-            Some((
-                pair.hosts.into_iter().next()?,
-                Self { conninfo, source: Source::Defaults, written: settings },
-            ))
+            Some((pair.hosts.into_iter().next()?, Self::new(conninfo, Source::Defaults, settings)))
         });
         // Texts first: they know more, such as sslmode. What stands within other text is asked only where nothing else is.
         let is_of = |(_, found): &(String, Self)| found.conninfo.protocol == protocol;
@@ -145,7 +151,7 @@ impl Upstream {
         environment: &Environment,
     ) -> Result<Self, LaunchError> {
         let conninfo = Conninfo::complete(settings.clone(), environment).map_err(LaunchError::Upstream)?;
-        Ok(Self { conninfo, source: Source::Client(source), written: settings })
+        Ok(Self::new(conninfo, Source::Client(source), settings))
     }
 
     /// The server of the variable that MySQL's clients read, whose port is the usual one.
@@ -155,7 +161,7 @@ impl Upstream {
         settings.set("host", host);
         let conninfo = Conninfo::complete(settings.clone(), environment).ok()?;
         let source = Source::Variable(mysql::HOST_VARIABLE.to_owned());
-        Some(Self { conninfo, source, written: settings })
+        Some(Self::new(conninfo, source, settings))
     }
 
     /// The databases that texts in variables name for certain.
@@ -179,24 +185,24 @@ impl Upstream {
 
     /// The program's own leg will be plain, so that what its settings demand of TLS becomes a demand of ours.
     fn ask_for_tls_as(&mut self, url_variables: &[String], environment: &Environment) {
-        if self.conninfo.protocol != Protocol::Postgres {
-            return; // a client of MySQL's speaks TLS with the server itself
-        }
-        let own = Conninfo::from_environment(environment).ok();
+        let is_postgres = self.conninfo.protocol == Protocol::Postgres;
+        let own = Conninfo::from_environment(environment).ok().filter(|_| is_postgres);
         let named = url_variables.iter().filter_map(|variable| Self::of_variable(variable, environment).ok());
         let others = Self::of_texts(environment).chain(Self::of_enclosed(environment));
-        let texts = named.chain(others.map(|(_, found)| found));
+        let texts = named.chain(others.map(|(_, found)| found)).filter(|found| !found.keeps_tls);
         for theirs in own.into_iter().chain(texts.map(|found| found.conninfo)) {
-            let is_stricter = theirs.sslmode.requires_tls() && theirs.sslmode > self.conninfo.sslmode;
+            let is_stricter = theirs.sslmode.requires_tls()
+                && theirs.sslmode > self.conninfo.sslmode
+                && theirs.protocol == self.conninfo.protocol;
             if !is_stricter || !self.is_meant_by(&theirs) {
                 continue;
             }
             for (keyword, value) in theirs.extra.iter().filter(|(keyword, _)| keyword.starts_with("ssl")) {
                 self.conninfo.extra.set(keyword, value);
             }
-            let Conninfo { sslmode, sslrootcert, sslcert, sslkey, sslsni, .. } = theirs;
-            self.conninfo =
-                Conninfo { sslmode, sslrootcert, sslcert, sslkey, sslsni, ..self.conninfo.clone() };
+            let Conninfo { passes_tls, sslmode, sslrootcert, sslcert, sslkey, sslsni, .. } = theirs;
+            let own = self.conninfo.clone();
+            self.conninfo = Conninfo { passes_tls, sslmode, sslrootcert, sslcert, sslkey, sslsni, ..own };
         }
     }
 
@@ -215,7 +221,10 @@ impl Upstream {
             Some(_) => settings.with_service(environment)?,
             None => settings,
         };
-        Ok(Self { conninfo, source, written })
+        let keeps_tls = Written::parse(text)
+            .is_ok_and(|written| matches!(mysql_tls::turned_off(text, &written), TurnedOff::Unknown(_)));
+        let keeps_tls = keeps_tls && conninfo.protocol == Protocol::Mysql;
+        Ok(Self { keeps_tls, ..Self::new(conninfo, source, written) })
     }
 
     /// Whether settings lead to this database: they share a server.
@@ -232,7 +241,10 @@ impl Upstream {
 
 /// Whether connection text says how much TLS, by itself or by its service. A JDBC URL implies a mode, which nobody said.
 fn says_tls(text: &str, settings: &Settings) -> bool {
-    let is_about_tls = |keyword: &str| keyword.starts_with("ssl");
+    let is_about_tls = |keyword: &str| match settings.protocol() {
+        Protocol::Postgres => keyword.starts_with("ssl"),
+        Protocol::Mysql => mysql_tls::is_about_tls(keyword),
+    };
     match Written::parse(text) {
         Ok(Written { format: Format::Jdbc, entries, .. }) => {
             entries.iter().any(|entry| is_about_tls(&entry.keyword) && !matches!(entry.place, Place::Address))

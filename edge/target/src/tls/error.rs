@@ -8,6 +8,7 @@ use rustls::pki_types::UnixTime;
 use x509_cert::der::DateTime;
 
 use super::verifier::NameMismatch;
+use super::words::Words;
 use crate::{Host, SslMode};
 
 /// TLS that cannot be set up, or a server that fails its check.
@@ -15,14 +16,16 @@ use crate::{Host, SslMode};
 pub enum TlsError {
     /// `verify-ca` or `verify-full` without a root.
     #[error(
-        "root certificate file \"{}\" does not exist: provide the file, use the system's trusted roots with sslrootcert=system, or change sslmode (now {sslmode}) to disable server certificate verification",
+        "root certificate file \"{}\" does not exist: provide the file, use the system's trusted roots with {system_roots}, or change {mode} to disable server certificate verification",
         path.display()
     )]
     RootMissing {
         /// The file.
         path: PathBuf,
+        /// What asks for the system's roots.
+        system_roots: &'static str,
         /// The mode that needs it.
-        sslmode: SslMode,
+        mode: String,
     },
     /// A default file is needed, and there is no home directory to look for it.
     #[error(
@@ -102,20 +105,22 @@ pub enum TlsError {
         sslmode: SslMode,
     },
     /// A host that no certificate can name.
-    #[error("\"{host}\" cannot stand in a certificate: use another name of the host, or sslmode=verify-ca")]
+    #[error("\"{host}\" cannot stand in a certificate: use another name of the host, or {weaker}")]
     HostName {
         /// The host as it was given.
         host: String,
+        /// What does not check the name.
+        weaker: &'static str,
     },
     /// The server answered SSLRequest with "no".
     #[error(
-        "server {host} does not support SSL, but SSL was required: set sslmode=prefer (now {sslmode}) if the path to it is safe without TLS"
+        "server {host} does not support SSL, but SSL was required: set {weaker} if the path to it is safe without TLS"
     )]
     NotSupported {
         /// The server.
         host: String,
-        /// The mode that was asked for.
-        sslmode: SslMode,
+        /// What does not require it, and the mode that was asked for.
+        weaker: String,
     },
     /// The certificate does not pass.
     #[error("{problem}: {advice}")]
@@ -126,12 +131,12 @@ pub enum TlsError {
         advice: String,
     },
     /// The handshake failed for another reason.
-    #[error(
-        "could not negotiate SSL with {host}: check that it is a PostgreSQL server with TLS 1.2 or newer"
-    )]
+    #[error("could not negotiate SSL with {host}: {advice}")]
     Handshake {
         /// The server.
         host: String,
+        /// What to do.
+        advice: &'static str,
         /// What rustls says.
         #[source]
         source: rustls::Error,
@@ -155,44 +160,51 @@ pub enum TlsError {
     Configuration(#[source] rustls::Error),
 }
 
-const OTHER_ROOT: &str = "name the file with the root certificate of its issuer in sslrootcert, or use sslmode=require without a root certificate file to skip the check";
-
 /// Words a failed handshake.
-pub(super) fn explain(host: &Host, roots: Option<&str>, error: rustls::Error) -> TlsError {
+pub(super) fn explain(host: &Host, words: &Words, roots: Option<&str>, error: rustls::Error) -> TlsError {
     let rustls::Error::InvalidCertificate(reason) = &error else {
-        return TlsError::Handshake { host: host.to_string(), source: error };
+        return TlsError::Handshake { host: host.to_string(), advice: words.server, source: error };
+    };
+    let Words { roots: setting, unchecked, chain_only, other_name, .. } = words;
+    let other_root = || {
+        format!(
+            "name the file with the root certificate of its issuer in {setting}, or use {unchecked} to skip the check"
+        )
     };
     let roots = roots.unwrap_or("no root certificates");
     let failed =
         |why: String| format!("SSL error: certificate verify failed: the certificate of {host} {why}");
     let (problem, advice) = match reason {
         CertificateError::Other(other) => match other.0.downcast_ref::<NameMismatch>() {
-            Some(mismatch) => (
-                mismatch.to_string(),
-                "connect by a name that is in the certificate (hostaddr can give the address), or use sslmode=verify-ca".to_owned(),
+            Some(mismatch) => (mismatch.to_string(), format!("{other_name}, or use {chain_only}")),
+            None => (
+                failed(format!("cannot be used: {}", other.0)),
+                "issue an X.509 version 3 certificate for the server".to_owned(),
             ),
-            None => (failed(format!("cannot be used: {}", other.0)), "issue an X.509 version 3 certificate for the server".to_owned()),
         },
         CertificateError::UnknownIssuer => {
-            (failed(format!("does not lead to a trusted root ({roots})")), OTHER_ROOT.to_owned())
+            (failed(format!("does not lead to a trusted root ({roots})")), other_root())
         }
         CertificateError::BadSignature => (
             failed(format!("is not signed by the root of that name ({roots}), or the server lacks its key")),
-            OTHER_ROOT.to_owned(),
+            other_root(),
         ),
         CertificateError::UnsupportedSignatureAlgorithmContext { .. }
         | CertificateError::UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => (
             failed("is signed by an algorithm that is not accepted".to_owned()),
             "issue one with RSA, ECDSA or Ed25519 and SHA-256 or better".to_owned(),
         ),
-        CertificateError::ExpiredContext { not_after, .. } => {
-            (failed(format!("has expired on {}", date(*not_after))), "renew the server's certificate".to_owned())
-        }
+        CertificateError::ExpiredContext { not_after, .. } => (
+            failed(format!("has expired on {}", date(*not_after))),
+            "renew the server's certificate".to_owned(),
+        ),
         CertificateError::NotValidYetContext { not_before, .. } => (
             failed(format!("is valid only from {}", date(*not_before))),
             "check the clock of this machine".to_owned(),
         ),
-        CertificateError::Revoked => (failed("is revoked".to_owned()), "renew the server's certificate".to_owned()),
+        CertificateError::Revoked => {
+            (failed("is revoked".to_owned()), "renew the server's certificate".to_owned())
+        }
         CertificateError::UnknownRevocationStatus => (
             failed("is on no revocation list that covers it".to_owned()),
             "put the revocation list of its issuer into the file named in sslcrl".to_owned(),

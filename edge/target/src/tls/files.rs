@@ -14,7 +14,8 @@ use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKey
 
 use super::TlsError;
 use super::verifier::Trust;
-use crate::{Conninfo, RootCertificates};
+use super::words::Words;
+use crate::{Conninfo, Protocol, RootCertificates};
 
 /// A client certificate with its key.
 pub(super) struct ClientCertificate {
@@ -50,14 +51,17 @@ pub(super) fn client_certificate(conninfo: &Conninfo) -> Result<Option<ClientCer
     const WHAT: &str = "certificate file";
     let path = conninfo.sslcert.clone().or_else(|| conninfo.default_certificate_file("postgresql.crt"));
     let allowed = conninfo.extra.get("sslcertmode") != Some("disable");
-    let Some(path) = path.filter(|path| allowed && path.exists()) else { return Ok(None) };
+    // To libpq, a file that is not there is no certificate.
+    let is_mysql = conninfo.protocol == Protocol::Mysql;
+    let Some(path) = path.filter(|path| allowed && (is_mysql || path.exists())) else { return Ok(None) };
     let chain = certificates(&read(WHAT, &path)?);
     if chain.is_empty() {
         let expected = "it must hold the client's certificate in PEM form";
         return Err(TlsError::Content { what: WHAT, path, expected });
     }
     let default = || conninfo.certificates.as_ref().map(|directory| directory.join("postgresql.key"));
-    let key_path = conninfo.sslkey.clone().or_else(default).ok_or(TlsError::NoHome)?;
+    let own = || if is_mysql { Some(path.clone()) } else { default() };
+    let key_path = conninfo.sslkey.clone().or_else(own).ok_or(TlsError::NoHome)?;
     let key = private_key(&key_path)?;
     Ok(Some(ClientCertificate { chain, key, key_path }))
 }
@@ -73,13 +77,15 @@ fn roots(conninfo: &Conninfo) -> Result<Option<(String, Vec<CertificateDer<'stat
         Some(RootCertificates::File(path)) => Some(path.clone()),
         None => conninfo.certificates.as_ref().map(|directory| directory.join("root.crt")),
     };
+    let is_mysql = conninfo.protocol == Protocol::Mysql;
     match path {
         Some(path) if path.exists() => {
             let roots = certificates(&read("root certificate file", &path)?);
             Ok(Some((path.to_string_lossy().into_owned(), roots)))
         }
-        _ if !conninfo.sslmode.requires_root() => Ok(None),
-        Some(path) => Err(TlsError::RootMissing { path, sslmode: conninfo.sslmode }),
+        // To libpq, a file that is not there is no root.
+        _ if !(conninfo.sslmode.requires_root() || (is_mysql && path.is_some())) => Ok(None),
+        Some(path) => Err(Words::of(conninfo.protocol).root_missing(path, conninfo.sslmode)),
         None => Err(TlsError::NoHome),
     }
 }

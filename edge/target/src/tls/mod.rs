@@ -8,7 +8,9 @@ mod error;
 mod files;
 mod legacy;
 mod names;
+mod password_key;
 mod verifier;
+mod words;
 
 use std::sync::Arc;
 
@@ -19,9 +21,11 @@ use rustls::{ClientConfig, ClientConnection, SupportedProtocolVersion};
 
 pub use acceptor::TlsAcceptor;
 pub use error::TlsError;
+pub use password_key::PasswordKey;
 
-use crate::{Conninfo, Host, HostName, SslMode};
+use crate::{Conninfo, Host, HostName, Protocol, SslMode};
 use verifier::Verifier;
+use words::Words;
 
 /// The protocol that PostgreSQL 17 expects in TLS's ALPN.
 pub const ALPN: &[u8] = b"postgresql";
@@ -31,6 +35,7 @@ pub const ALPN: &[u8] = b"postgresql";
 pub struct TlsPlan {
     config: Arc<ClientConfig>,
     sslmode: SslMode,
+    words: &'static Words,
     direct: bool,
     /// Where the trusted roots come from, for messages; `None` if the certificate is not checked.
     roots: Option<String>,
@@ -83,11 +88,13 @@ impl TlsPlan {
                 .with_client_auth_cert(client.chain, client.key)
                 .map_err(|source| TlsError::ClientKey { path: client.key_path, source })?,
         };
-        config.alpn_protocols = vec![ALPN.to_vec()];
+        if conninfo.protocol == Protocol::Postgres {
+            config.alpn_protocols = vec![ALPN.to_vec()];
+        }
         config.enable_sni = conninfo.sslsni;
         // PostgreSQL resumes no sessions, and a resumed one would cost other trips than a program's own.
         config.resumption = Resumption::disabled();
-        Ok(Self { config: Arc::new(config), sslmode, direct, roots })
+        Ok(Self { config: Arc::new(config), sslmode, words: Words::of(conninfo.protocol), direct, roots })
     }
 
     /// Whether TLS is used with this host at all: never on unix sockets.
@@ -122,12 +129,12 @@ impl TlsPlan {
 
     /// What libpq would say about a failed handshake, and what to do about it.
     pub fn explain(&self, host: &Host, error: rustls::Error) -> TlsError {
-        error::explain(host, self.roots.as_deref(), error)
+        error::explain(host, self.words, self.roots.as_deref(), error)
     }
 
     /// What libpq says when the server answers SSLRequest with "no" and plain will not do.
     pub fn refused_by_server(&self, host: &Host) -> TlsError {
-        TlsError::NotSupported { host: host.to_string(), sslmode: self.sslmode }
+        self.words.not_supported(host, self.sslmode)
     }
 
     fn server_name(&self, host: &Host) -> Result<ServerName<'static>, TlsError> {
@@ -136,7 +143,9 @@ impl TlsPlan {
         let HostName::Tcp { name, .. } = &host.name else { return Ok(unnamed) };
         match ServerName::try_from(name.clone()) {
             Ok(name) => Ok(name),
-            Err(_) if self.sslmode == SslMode::VerifyFull => Err(TlsError::HostName { host: name.clone() }),
+            Err(_) if self.sslmode == SslMode::VerifyFull => {
+                Err(TlsError::HostName { host: name.clone(), weaker: self.words.chain_only })
+            }
             Err(_) => Ok(unnamed),
         }
     }

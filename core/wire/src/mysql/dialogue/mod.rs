@@ -97,6 +97,11 @@ impl Dialogue {
         dialogue
     }
 
+    /// What follows a request for TLS is given decrypted, whatever the settings say.
+    pub fn is_given_decrypted(&mut self) {
+        self.talk.is_given_decrypted();
+    }
+
     /// What both sides can do; nothing before the login.
     pub fn capabilities(&self) -> Capabilities {
         self.talk.capabilities()

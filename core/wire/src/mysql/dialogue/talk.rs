@@ -127,6 +127,10 @@ impl Talk {
         (self.is_supposed, self.is_end_open) = (true, true);
     }
 
+    pub(super) fn is_given_decrypted(&mut self) {
+        self.settings.is_decrypted = true;
+    }
+
     pub(super) fn resume(&mut self, knows_statements: bool) {
         self.phase = Phase::Commands;
         self.is_logged_in = true;

@@ -1,16 +1,12 @@
-//! Who logs in, and with how much TLS: from the connection text, else from variables.
+//! Who logs in: from the connection text, else from variables.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use onetrip_target::launch::Source;
-use onetrip_target::{Conninfo, Environment, RootCertificates, Secret, Settings, SslMode};
+use onetrip_target::{Conninfo, Environment, Secret, Settings};
 
 use super::Error;
 
-/// Settings of MySQL's drivers that say how much TLS, and those that name root certificates.
-const TLS_MODES: [&str; 7] = ["ssl-mode", "ssl_mode", "sslmode", "sslMode", "useSSL", "ssl", "tls"];
-const ROOTS: [&str; 5] = ["ssl-ca", "ssl_ca", "sslca", "sslrootcert", "serverSslCert"];
 /// Settings that let the server send the key under which the password goes out.
 const KEYS: [&str; 2] = ["allowPublicKeyRetrieval", "get-server-public-key"];
 /// Variables with a password: that of the servers' own clients, and that of their images.
@@ -33,8 +29,6 @@ pub(in crate::ping) struct Account {
     pub(super) password: Option<Secret>,
     pub(super) origin: PasswordOrigin,
     pub(super) database: Option<String>,
-    pub(super) sslmode: SslMode,
-    pub(super) root: Option<RootCertificates>,
     pub(super) may_ask_for_key: bool,
     pub(super) limit: Option<Duration>,
 }
@@ -59,42 +53,16 @@ impl Account {
             || PASSWORDS.iter().find_map(|name| Some((variable(name)?, PasswordOrigin::Variable(name))));
         let password = written.or_else(named);
         let user = conninfo.user.as_deref().or_else(|| variable(USER)).or(environment.user.as_deref());
-        let sslmode = sslmode(&settings)?;
-        let root = first(&ROOTS).map(|path| RootCertificates::File(PathBuf::from(path)));
-        let seconds = settings.get_nonempty("connect_timeout").and_then(|seconds| seconds.parse().ok());
+        conninfo.check_kept()?;
         Ok(Self {
             user: user.ok_or(Error::NoUser)?.to_owned(),
             origin: password.map_or(PasswordOrigin::Nowhere, |(_, origin)| origin),
             password: password.map(|(word, _)| Secret::new(word)),
             database: conninfo.dbname.clone().or_else(|| variable(DATABASE).map(str::to_owned)),
-            sslmode,
-            root: root.or_else(|| sslmode.requires_root().then_some(RootCertificates::System)),
             may_ask_for_key: first(&KEYS).is_some_and(|value| ["true", "1"].contains(&value)),
-            limit: seconds.filter(|seconds| *seconds > 0).map(Duration::from_secs),
+            limit: conninfo.connect_timeout,
         })
     }
-}
-
-/// TLS is used if the server has it, unless the text says otherwise.
-fn sslmode(settings: &Settings) -> Result<SslMode, Error> {
-    let Some((keyword, value)) =
-        TLS_MODES.iter().find_map(|keyword| Some((*keyword, settings.get_nonempty(keyword)?)))
-    else {
-        return Ok(SslMode::Prefer);
-    };
-    let value = value.to_ascii_lowercase().replace('_', "-");
-    Ok(match value.as_str() {
-        // What Go's driver calls true checks the certificate.
-        "true" if keyword == "tls" => SslMode::VerifyFull,
-        // It only prefers it.
-        "true" if keyword == "useSSL" => SslMode::Prefer,
-        "disabled" | "disable" | "false" | "0" | "off" | "no" => SslMode::Disable,
-        "preferred" | "prefer" | "allow" => SslMode::Prefer,
-        "required" | "require" | "true" | "1" | "on" | "yes" | "trust" | "skip-verify" => SslMode::Require,
-        "verify-ca" => SslMode::VerifyCa,
-        "verify-identity" | "verify-full" => SslMode::VerifyFull,
-        _ => return Err(Error::SslMode { keyword, value }),
-    })
 }
 
 #[cfg(test)]
@@ -124,20 +92,11 @@ mod tests {
     }
 
     #[test]
-    fn tls_is_asked_for_as_drivers_spell_it() {
-        let sslmode = |text: &str| account(&format!("mysql://ann@db/shop{text}"), &[]).map(|it| it.sslmode);
-        for (text, expected) in [
-            ("", SslMode::Prefer),
-            ("?ssl-mode=DISABLED", SslMode::Disable),
-            ("?ssl-mode=REQUIRED", SslMode::Require),
-            ("?sslMode=VERIFY_CA", SslMode::VerifyCa),
-            ("?sslMode=VERIFY_IDENTITY", SslMode::VerifyFull),
-            ("?tls=skip-verify", SslMode::Require),
-            ("?tls=true", SslMode::VerifyFull),
-            ("?useSSL=true", SslMode::Prefer),
-        ] {
-            assert_eq!(sslmode(text).expect("it can be used"), expected, "{text}");
-        }
-        assert!(matches!(sslmode("?ssl-mode=maybe"), Err(Error::SslMode { .. })));
+    fn tls_in_words_that_are_not_read_is_an_error() {
+        let error = account("mysql://ann@db/shop?ssl-mode=maybe", &[]).expect_err("which?").to_string();
+        assert!(
+            error.starts_with("ssl-mode cannot be enforced") && error.contains("VERIFY_IDENTITY"),
+            "{error}"
+        );
     }
 }

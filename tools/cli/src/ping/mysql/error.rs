@@ -1,5 +1,6 @@
 use std::io;
 
+use onetrip_target::ConninfoError;
 use onetrip_target::address::AddressError;
 use onetrip_target::tls::TlsError;
 
@@ -11,10 +12,8 @@ use crate::mysql::LoginError;
 pub(in crate::ping) enum MysqlPingError {
     #[error("no user is named\n\twrite it into the URL, or set MYSQL_USER")]
     NoUser,
-    #[error(
-        "{keyword}={value} says nothing about TLS\n\tuse ssl-mode=DISABLED, PREFERRED, REQUIRED, VERIFY_CA or VERIFY_IDENTITY"
-    )]
-    SslMode { keyword: &'static str, value: String },
+    #[error(transparent)]
+    Settings(#[from] ConninfoError),
     #[error("onetrip ping reaches MySQL by TCP: give host and port")]
     UnixSocket,
     #[error(transparent)]

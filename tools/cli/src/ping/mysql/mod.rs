@@ -59,12 +59,9 @@ impl MysqlPing {
         let Account { user, password, database, may_ask_for_key, origin, .. } = account;
         let applicant = Applicant { user, password, database, may_ask_for_key };
         let mut ping = Self { wire: Wire::new(socket), login: Login::new(applicant), about, limit, origin };
-        let plan = onetrip_target::tls::connector(&Conninfo {
-            hosts: vec![host.clone()],
-            sslmode: account.sslmode,
-            sslrootcert: account.root,
-            ..conninfo.clone()
-        })?;
+        // TLS is used if the server has it, unless the text says otherwise.
+        let plan =
+            onetrip_target::tls::connector(&Conninfo { hosts: vec![host.clone()], ..conninfo.clone() })?;
         ping.greeting(lines).await?;
         if let Some(plan) = plan.filter(|_| ping.login.has_tls()) {
             let asked = ping.login.ask_for_tls().map_err(|error| ping.failed(error))?;
@@ -78,7 +75,7 @@ impl MysqlPing {
             };
             note(lines, Line::new("TLS handshake", "tls_handshake", trips, started.elapsed()));
             ping.about.tls = ping.wire.tls_version();
-        } else if account.sslmode.requires_tls() {
+        } else if conninfo.sslmode.requires_tls() {
             return Err(Error::NoTls { host: ping.about.host });
         }
         ping.log_in(lines).await?;
