@@ -381,6 +381,11 @@ impl Session {
         self.answer(py, done)
     }
 
+    /// Takes the results of operations, each of them or its error.
+    fn take_all(&self, py: Python<'_>, operations: Vec<u64>) -> PyResult<Vec<Py<PyAny>>> {
+        block::each(py, operations, |operation| self.take(py, operation))
+    }
+
     /// The first operation of the last block that did not run, if there is one, `but` for these.
     fn first_failed(&self, py: Python<'_>, but: Vec<u64>) -> PyResult<Option<u64>> {
         self.within(py, |client| Ok(client.core().first_failed(&but).map(|id| id.number())))
