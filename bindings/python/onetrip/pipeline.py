@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from onetrip._base.pipeline import GOES_ON, BaseOperation, BasePipeline, OnError, raise_first, unheard
+from onetrip._base.pipeline import GOES_ON, BaseOperation, BasePipeline, OnError
 from onetrip.adding import Adding
-from onetrip.errors import ProgrammingError
+from onetrip.errors import Error, ProgrammingError
 
 if TYPE_CHECKING:
     from onetrip._base.cursor import Params
@@ -78,10 +78,9 @@ class Pipeline(Adding, BasePipeline):
         """Ends the block and waits for all answers. Raises the error of an operation that failed with "abort"."""
         if not self._is_open:
             raise ProgrammingError("the pipeline is not open")
-        self._close()
-        raise_first(self.operations, self._session.first_failed, self._outer is None)
-        if self._unheard is not None:
-            raise self._unheard
+        error = self._close(True)
+        if error is not None:
+            raise error
 
     def __enter__(self) -> Pipeline:
         connection = self.connection
@@ -115,22 +114,26 @@ class Pipeline(Adding, BasePipeline):
             self._warn_lost()
             self._release()
         else:
-            self._close()
+            self._close(False)
 
-    def _close(self) -> None:
+    def _close(self, raises: bool) -> Error | None:
+        """Ends the block and waits for its answers; the error that the end has to raise, if it raises any."""
         self._is_open = False
         self.connection._block = self._outer
-        if self._outer is None:
-            try:
+        error = None
+        # No other thread comes in between: its block would take the place of this one.
+        self._is_held = self._is_held or (self._outer is None and self._session.hold())
+        try:
+            if self._outer is None:
                 self._session.end_block()
-                if self._is_held:
-                    # The next block would take its place.
-                    self._unheard = unheard(self.operations, self._session)
-            finally:
-                self._release()
+            else:
+                self.process()
+        finally:
+            error = self._ended(self._session, raises)
+            self._release()
+            if self._outer is None:
                 self.connection._tell_what_came()
-        else:
-            self.process()
+        return error
 
     def _release(self) -> None:
         if self._is_held:
@@ -142,8 +145,7 @@ class Pipeline(Adding, BasePipeline):
         connection, whole = self.connection, self._whole()
         self._session.end_block()
         whole._is_open = False
-        for part in self._parts():
-            whole._unheard = whole._unheard or unheard(part.operations, self._session)
+        self._halved(self._session)
         connection._block = None
         try:
             if statement is not None:

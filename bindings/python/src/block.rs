@@ -7,6 +7,7 @@ use onetrip_client::{
 };
 use pyo3::prelude::*;
 
+use crate::answer::Answer;
 use crate::asked::Asked;
 use crate::encoding::{Checked, foreign, raising};
 use crate::errors::of_row;
@@ -187,4 +188,17 @@ pub(crate) fn take(client: &mut Client, operation: u64) -> Result<Done, Error> {
     let mut outcomes = client.outcomes();
     let id = outcomes.operation(operation).ok_or(Usage::UnknownOperation)?;
     outcomes.take(id)
+}
+
+/// The results of operations, or the errors in their place.
+pub(crate) fn each(
+    py: Python<'_>,
+    operations: Vec<u64>,
+    take: impl Fn(u64) -> PyResult<Answer>,
+) -> PyResult<Vec<Py<PyAny>>> {
+    let taken = |operation| match take(operation) {
+        Ok(answer) => Ok(Py::new(py, answer)?.into_any()),
+        Err(error) => Ok(error.into_value(py).into_any()),
+    };
+    operations.into_iter().map(taken).collect()
 }

@@ -30,6 +30,7 @@ mod query;
 mod row_writer;
 mod session;
 mod spent;
+mod turns;
 mod wire;
 
 use pyo3::prelude::*;

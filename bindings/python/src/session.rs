@@ -1,15 +1,12 @@
 //! A connection that waits, with the GIL released.
 
-use std::cell::Cell;
 use std::os::fd::{AsFd, AsRawFd};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
-use std::thread::{self, ThreadId};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use onetrip_client::blocking::{Canceller, Client, Ender};
 use onetrip_client::core::{Limits, OutputSource, Settings};
-use onetrip_client::{Bulk, Error, TransactionStatus};
+use onetrip_client::{Bulk, Error};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
@@ -20,15 +17,15 @@ use crate::asked::{Asked, How, What, asked, translated};
 use crate::block;
 use crate::conninfo::{config, target};
 use crate::copying::CopyBuffer;
-use crate::encoding::{Checked, codec, take_raised};
+use crate::encoding::{Checked, codec};
 use crate::errors::{exception, fields, misuse};
 use crate::held::Held;
 use crate::loading;
 use crate::lob::{Lob, Plan, level, made};
-use crate::locked::locked;
 use crate::many::{Rows, failure, way};
 use crate::query::Queries;
-use crate::spent::{opened, spent};
+use crate::spent::opened;
+use crate::turns::{Turns, is_interrupted};
 
 /// Data of a COPY that is taken out of the client at once, in bytes.
 const COPY_BYTES: usize = 64 * 1024;
@@ -36,36 +33,17 @@ const COPY_BYTES: usize = 64 * 1024;
 /// The setting that says how text is encoded.
 pub(crate) const ENCODING: &str = "client_encoding";
 
-/// A wait for another thread is cut, so that signals have their turn.
-const TURN: Duration = Duration::from_millis(500);
-
-/// What a call takes that does not wait for the server.
-const BRIEF: Duration = Duration::from_millis(5);
-
 /// One connection with a server, as the classes of `onetrip` use it. Threads may share it: each call has it for itself.
 /// What needs no conversation with the server waits for no call.
 #[pyclass(frozen, module = "onetrip._native")]
 pub(crate) struct Session {
-    state: Mutex<State>,
-    /// Nobody has the connection for several calls any more.
-    is_free: Condvar,
+    turns: Turns,
     canceller: Option<Canceller>,
     ender: Ender,
     backend: Option<u32>,
     fileno: i32,
-    trips: AtomicU64,
-    /// What the server had reported when the last call ended.
-    settings: Mutex<Arc<Settings>>,
     queries: Mutex<Queries>,
     loaders: Loaders,
-}
-
-/// What calls have in turn.
-struct State {
-    /// `None` once it is closed.
-    client: Option<Held>,
-    /// The thread that has it for several calls: for the rows of a stream, or a COPY.
-    holder: Option<ThreadId>,
 }
 
 /// The functions of one connection that make values, by type id: of text, and of the binary form.
@@ -82,17 +60,6 @@ impl Loaders {
     /// Calls with them.
     pub(crate) fn with<T>(&self, py: Python<'_>, call: impl FnOnce(&Functions<'_, '_>) -> T) -> T {
         call(&Functions { texts: self.texts.bind(py), binaries: self.binaries.bind(py) })
-    }
-}
-
-/// Where a session stands, by libpq's numbers.
-fn number_of(client: Option<&Held>) -> i32 {
-    let status = client.filter(|client| !client.is_closed()).map(|client| client.transaction_status());
-    match status {
-        Some(TransactionStatus::Idle) => 0,
-        Some(TransactionStatus::Active) => 2,
-        Some(TransactionStatus::Failed) => 3,
-        None => 4,
     }
 }
 
@@ -118,19 +85,6 @@ pub(crate) fn output_source(name: &str) -> PyResult<OutputSource> {
     }
 }
 
-thread_local! {
-    /// What a signal's handler raised while this thread waited for the server.
-    static INTERRUPT: Cell<Option<PyErr>> = const { Cell::new(None) };
-}
-
-/// Runs Python's handlers of the signals that came, KeyboardInterrupt's among them; whether one of them raised.
-fn is_interrupted() -> bool {
-    let raised = Python::attach(|py| py.check_signals().err());
-    let is_raised = raised.is_some();
-    INTERRUPT.set(raised);
-    is_raised
-}
-
 impl Session {
     /// A session over a connection.
     pub(crate) fn of(py: Python<'_>, mut client: Held) -> Self {
@@ -147,10 +101,7 @@ impl Session {
             ender: client.ender(),
             backend: client.core().cancel_key().map(|key| key.process_id()),
             fileno: client.as_fd().as_raw_fd(),
-            trips: AtomicU64::new(client.core().trips()),
-            settings: Mutex::new(client.core().settings().clone()),
-            state: Mutex::new(State { client: Some(client), holder: None }),
-            is_free: Condvar::new(),
+            turns: Turns::of(client),
             queries: Mutex::new(Queries::default()),
             loaders: Loaders::new(py),
         }
@@ -162,7 +113,7 @@ impl Session {
         py: Python<'_>,
         call: impl FnOnce(&mut Client) -> Result<T, Error> + Send,
     ) -> PyResult<T> {
-        self.called(py, true, call)
+        self.turns.called(py, true, call)
     }
 
     /// As [`with`](Self::with), for who has the client for several calls, and for what sends nothing.
@@ -171,72 +122,7 @@ impl Session {
         py: Python<'_>,
         call: impl FnOnce(&mut Client) -> Result<T, Error> + Send,
     ) -> PyResult<T> {
-        self.called(py, false, call)
-    }
-
-    fn called<T: Send>(
-        &self,
-        py: Python<'_>,
-        waits: bool,
-        call: impl FnOnce(&mut Client) -> Result<T, Error> + Send,
-    ) -> PyResult<T> {
-        let done = py.detach(|| {
-            let mut state = locked(&self.state);
-            if waits && state.holder.is_some() {
-                state = self.free(state)?;
-            }
-            match state.client.as_mut() {
-                Some(client) => {
-                    let before = client.core().trips();
-                    let done = call(client);
-                    let trips = client.core().trips();
-                    self.trips.store(trips, Ordering::Relaxed);
-                    spent(trips - before);
-                    let mut known = locked(&self.settings);
-                    if !Arc::ptr_eq(&known, client.core().settings()) {
-                        known.clone_from(client.core().settings());
-                    }
-                    done
-                }
-                None => Err(Error::Closed),
-            }
-        });
-        // What a signal's handler raised goes before the error of the statement that it cancelled.
-        match INTERRUPT.take() {
-            Some(raised) => Err(raised),
-            None => done.map_err(|error| take_raised().unwrap_or_else(|| exception(py, &error))),
-        }
-    }
-
-    /// Makes several calls between which no other thread makes one.
-    fn alone<T>(&self, py: Python<'_>, calls: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
-        let is_held = self.hold(py)?;
-        let done = calls();
-        if is_held {
-            self.release(py);
-        }
-        done
-    }
-
-    /// Waits until no other thread has the client for several calls. A signal's handler may end the wait.
-    fn free<'a>(&'a self, mut state: MutexGuard<'a, State>) -> Result<MutexGuard<'a, State>, Error> {
-        let own = thread::current().id();
-        while state.holder.is_some_and(|holder| holder != own) {
-            state = self.is_free.wait_timeout(state, TURN).unwrap_or_else(PoisonError::into_inner).0;
-            if is_interrupted() {
-                return Err(Error::Closed);
-            }
-        }
-        Ok(state)
-    }
-
-    /// The client, unless a call has it.
-    fn idle(&self) -> Option<MutexGuard<'_, State>> {
-        match self.state.try_lock() {
-            Ok(state) => Some(state),
-            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
-        }
+        self.turns.called(py, false, call)
     }
 
     /// Translates a statement and writes its parameters.
@@ -279,17 +165,9 @@ impl Session {
         self.loaders.with(py, |own| Answer::new(done, own, || self.settings(py)))
     }
 
-    /// The settings that the server has reported, without waiting for a call.
-    fn known(&self, py: Python<'_>) -> PyResult<Arc<Settings>> {
-        match self.idle() {
-            Some(state) if state.client.is_none() => Err(exception(py, &Error::Closed)),
-            _ => Ok(locked(&self.settings).clone()),
-        }
-    }
-
     /// What of the session's settings says how values are written.
     fn settings(&self, py: Python<'_>) -> PyResult<loading::Session> {
-        let known = self.known(py)?;
+        let known = self.turns.known(py)?;
         Ok(loading::Session::of(|name| known.get(name).cloned()))
     }
 }
@@ -322,7 +200,7 @@ impl Session {
 
     /// All settings that the server reports; while a call is under way, as they were before it.
     fn all_settings(&self, py: Python<'_>) -> PyResult<Vec<(String, String)>> {
-        let known = self.known(py)?;
+        let known = self.turns.known(py)?;
         Ok(pairs(&known))
     }
 
@@ -362,17 +240,12 @@ impl Session {
 
     /// From now on, other threads wait until [`release`](Self::release) is called; false where that was so already.
     fn hold(&self, py: Python<'_>) -> PyResult<bool> {
-        let held = py.detach(|| {
-            let mut state = self.free(locked(&self.state))?;
-            Ok(state.holder.replace(thread::current().id()).is_none())
-        });
-        held.map_err(|error| INTERRUPT.take().unwrap_or_else(|| exception(py, &error)))
+        self.turns.hold(py)
     }
 
     /// Other threads need not wait any more.
     fn release(&self, py: Python<'_>) {
-        py.detach(|| locked(&self.state).holder = None);
-        self.is_free.notify_all();
+        self.turns.release(py);
     }
 
     /// Runs a statement whose rows [`next_rows`](Self::next_rows) takes as they arrive, until
@@ -438,24 +311,25 @@ impl Session {
         let format = How(how).format();
         // Rows that nobody can count go as they come.
         let has_choice = || rows.len().is_ok_and(|count| Bulk::has_choice(&query.text, count));
-        let (count, done, tag) =
-            match way(by)? {
-                Bulk::Auto if keeps || !has_choice() => self
-                    .alone(py, || block::run_many(self, py, &query, rows, begins, keeps.then_some(format)))?,
-                Bulk::Pipeline => self
-                    .alone(py, || block::run_many(self, py, &query, rows, begins, keeps.then_some(format)))?,
-                _ if keeps => return Err(misuse(py, "usage", "only by='pipeline' returns results")),
-                way => {
-                    let mut rows = Rows::of(&query, rows, way)?;
-                    let done = self.with(py, |client| {
-                        rows.encode(client.setting(ENCODING))?;
-                        Ok(client.run_many(way, &query.text, &rows, begins))
-                    })?;
-                    let done = done.map_err(|failed| failure(py, &failed))?;
-                    let tag = done.tag.map(|tag| tag.as_str().to_owned());
-                    (i64::try_from(done.rows).unwrap_or(i64::MAX), Vec::new(), tag)
-                }
-            };
+        let (count, done, tag) = match way(by)? {
+            Bulk::Auto if keeps || !has_choice() => self
+                .turns
+                .alone(py, || block::run_many(self, py, &query, rows, begins, keeps.then_some(format)))?,
+            Bulk::Pipeline => self
+                .turns
+                .alone(py, || block::run_many(self, py, &query, rows, begins, keeps.then_some(format)))?,
+            _ if keeps => return Err(misuse(py, "usage", "only by='pipeline' returns results")),
+            way => {
+                let mut rows = Rows::of(&query, rows, way)?;
+                let done = self.with(py, |client| {
+                    rows.encode(client.setting(ENCODING))?;
+                    Ok(client.run_many(way, &query.text, &rows, begins))
+                })?;
+                let done = done.map_err(|failed| failure(py, &failed))?;
+                let tag = done.tag.map(|tag| tag.as_str().to_owned());
+                (i64::try_from(done.rows).unwrap_or(i64::MAX), Vec::new(), tag)
+            }
+        };
         Ok((count, self.answers(py, done)?, tag))
     }
 
@@ -505,6 +379,11 @@ impl Session {
             Checked::of(done, client.setting(ENCODING))
         })?;
         self.answer(py, done)
+    }
+
+    /// Takes the results of operations, each of them or its error.
+    fn take_all(&self, py: Python<'_>, operations: Vec<u64>) -> PyResult<Vec<Py<PyAny>>> {
+        block::each(py, operations, |operation| self.take(py, operation))
     }
 
     /// The first operation of the last block that did not run, if there is one, `but` for these.
@@ -623,13 +502,13 @@ impl Session {
     /// Where the session stands: libpq's numbers for idle, in a transaction, in a failed one, unknown.
     #[getter]
     fn status(&self, py: Python<'_>) -> i32 {
-        py.detach(|| number_of(locked(&self.state).client.as_ref()))
+        self.turns.status(py)
     }
 
     /// As [`status`](Self::status), and libpq's number for active while a call is under way.
     #[getter]
     fn status_now(&self) -> i32 {
-        self.idle().map_or(1, |state| number_of(state.client.as_ref()))
+        self.turns.status_now()
     }
 
     /// The connection's own loaders, by type id.
@@ -662,7 +541,7 @@ impl Session {
 
     /// A setting that the server reports; while a call is under way, as it was before it.
     fn setting(&self, py: Python<'_>, name: &str) -> PyResult<Option<String>> {
-        Ok(self.known(py)?.get(name).cloned())
+        Ok(self.turns.known(py)?.get(name).cloned())
     }
 
     /// Process id of the backend.
@@ -674,31 +553,18 @@ impl Session {
     /// Round trips since the session was open.
     #[getter]
     fn trips(&self) -> u64 {
-        self.trips.load(Ordering::Relaxed)
+        self.turns.trips()
     }
 
     /// Whether the connection has ended; it has not while a call is under way.
     #[getter]
     fn closed(&self) -> bool {
-        self.idle().is_some_and(|state| state.client.as_ref().is_none_or(|client| client.is_closed()))
+        self.turns.is_closed()
     }
 
     /// Ends the session; a call that waits for the server fails.
     fn close(&self, py: Python<'_>) {
-        py.detach(|| {
-            let mut state = self.idle().unwrap_or_else(|| {
-                thread::sleep(BRIEF);
-                self.idle().unwrap_or_else(|| {
-                    self.ender.end();
-                    locked(&self.state)
-                })
-            });
-            state.holder = None;
-            self.is_free.notify_all();
-            if let Some(client) = state.client.take() {
-                client.close();
-            }
-        });
+        self.turns.close(py, &self.ender);
     }
 
     /// Interrupts what runs, from another thread: false where the server has not taken the request within so many seconds.

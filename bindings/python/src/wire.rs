@@ -14,7 +14,7 @@ use pyo3::types::{PyBytes, PyDict};
 use crate::adapters::Functions;
 use crate::answer::Answer;
 use crate::asked::{How, What, asked, translated};
-use crate::block::mode;
+use crate::block::{each, mode};
 use crate::candidate::{Candidate, refused};
 use crate::copying::CopyBuffer;
 use crate::encoding::{Checked, codec, take_raised};
@@ -533,6 +533,11 @@ impl Wire {
             outcome.into_result()
         })?;
         self.answer(py, done)
+    }
+
+    /// Takes the results of operations, each of them or its error.
+    fn take_all(&self, py: Python<'_>, operations: Vec<u64>) -> PyResult<Vec<Py<PyAny>>> {
+        each(py, operations, |operation| self.take(py, operation))
     }
 
     /// The first operation of the last block that failed, `but` for these.

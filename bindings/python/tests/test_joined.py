@@ -60,6 +60,33 @@ def test_the_block_raises_what_nobody_has_heard(connection: onetrip.Connection) 
     connection.rollback()
 
 
+def test_what_became_of_operations_is_known_after_other_blocks(connection: onetrip.Connection) -> None:
+    with pytest.raises(errors.DivisionByZero), connection.pipeline() as pipeline:
+        undone = pipeline.execute("SELECT 1")
+        with connection.pipeline("continue") as inner:
+            failed = inner.execute("SELECT 1/0")
+        pipeline.execute("SELECT 1/0")
+        after = connection.execute("SELECT 1")
+    connection.rollback()
+    with connection.pipeline():
+        connection.execute("SELECT 2")
+    assert undone.fetchone() == (1,)
+    with pytest.raises(errors.DivisionByZero):
+        failed.result()
+    with pytest.raises(PipelineAborted):
+        after.fetchone()
+
+
+def test_a_block_forgets_the_operations_before_a_sync(connection: onetrip.Connection) -> None:
+    with connection.pipeline() as pipeline:
+        for number in range(3):
+            first = connection.execute("SELECT %s", (number,))
+            pipeline.sync()
+            assert pipeline.operations == []
+        second = connection.execute("SELECT 7")
+    assert (first.fetchone(), second.fetchone()) == ((2,), (7,))
+
+
 def test_commit_and_rollback_join_it_too(connection: onetrip.Connection) -> None:
     with connection.pipeline():
         connection.execute("CREATE TEMP TABLE t (id int)")

@@ -277,6 +277,60 @@ def test_a_cursor_that_did_not_run_has_no_result(module: Any, opened: Any) -> No
     assert cursors[0].fetchone() == (1,)
 
 
+def test_results_outlive_the_block_of_their_pipeline(module: Any, opened: Any) -> None:
+    opened.execute("CREATE TEMP TABLE t (id int)")
+    cursors = []
+    for number in range(3):
+        with opened.pipeline():
+            cursors += [opened.execute("SELECT %s", (number,)), opened.execute("SELECT %s AS a", (number + 10,))]
+    opened.cursor().executemany("INSERT INTO t VALUES (%s)", [(1,), (2,)])
+    with opened.cursor("named") as named:
+        named.execute("SELECT id FROM t ORDER BY id")
+        assert named.fetchall() == [(1,), (2,)]
+    with opened.pipeline(), opened.pipeline():
+        cursors.append(opened.execute("SELECT 20"))
+    with pytest.raises(KeyError), opened.pipeline():
+        cursors.append(opened.execute("SELECT 21"))
+        raise KeyError
+    with pytest.raises(module.errors.DivisionByZero), opened.pipeline():
+        cursors.append(opened.execute("SELECT 22"))
+        opened.execute("SELECT 1/0")
+    opened.rollback()
+    with opened.pipeline() as pipeline:
+        cursors.append(opened.execute("SELECT 23"))
+        pipeline.sync()
+        cursors.append(opened.execute("SELECT 24"))
+    opened.close()
+    assert [cursor.fetchone()[0] for cursor in cursors] == [0, 10, 1, 11, 2, 12, 20, 21, 22, 23, 24]
+    assert [column.name for column in cursors[1].description] == ["a"]
+
+
+def test_results_outlive_the_block_of_a_pipeline_of_asyncio_too(module: Any, server: dict[str, Any]) -> None:
+    async def main() -> None:
+        connect = aio.connect if module is onetrip else module.AsyncConnection.connect
+        opened = await connect(**server)
+        cursors = []
+        for number in range(3):
+            async with opened.pipeline():
+                cursors += [await opened.execute("SELECT %s", (number,)), await opened.execute("SELECT 10")]
+        async with opened.pipeline():
+            async with opened.pipeline():
+                cursors.append(await opened.execute("SELECT 20"))
+        with pytest.raises(KeyError):
+            async with opened.pipeline():
+                cursors.append(await opened.execute("SELECT 21"))
+                raise KeyError
+        await opened.cursor().executemany("SELECT %s::int", [(1,), (2,)])
+        async with opened.pipeline() as pipeline:
+            cursors.append(await opened.execute("SELECT 23"))
+            await pipeline.sync()
+            cursors.append(await opened.execute("SELECT 24"))
+        await opened.close()
+        assert [(await one.fetchone())[0] for one in cursors] == [0, 10, 1, 10, 2, 10, 20, 21, 23, 24]
+
+    asyncio.run(main())
+
+
 def test_who_looks_at_a_failed_cursor_takes_no_error_away(connection: onetrip.Connection) -> None:
     with pytest.raises(onetrip.errors.DivisionByZero), connection.pipeline() as pipeline:
         connection.execute("SELECT 1/0")

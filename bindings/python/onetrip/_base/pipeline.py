@@ -93,7 +93,10 @@ class BasePipeline:
             raise ValueError(f"on_error has to be 'abort' or 'continue', not {on_error!r}")
         self.connection: Any = connection
         self.on_error: OnError = on_error
+        # Those that were added since the block began, or since the last `sync`.
         self.operations: list[Any] = []
+        # Those of blocks within it that ended before their answers came.
+        self._left: list[Any] = []
         self._outer: Any = None
         # The blocks of those who have entered it again, within it.
         self._again: list[Any] = []
@@ -136,12 +139,41 @@ class BasePipeline:
             return GOES_ON[on_error or self.on_error]
         return None if on_error is None else GOES_ON[on_error]
 
+    def _ended(self, source: Source, raises: bool) -> Error | None:
+        """Takes what became of the operations, before another block takes the place of this one; the error that its end
+        has to raise, if it raises any."""
+        error = None
+        if raises and self.operations:
+            try:
+                raise_first(self.operations, source.first_failed, self._outer is None)
+            except Error as first:
+                error = first
+        left = take_all([*self._left, *self.operations], source)
+        if self._outer is not None:
+            self._outer._left += left
+        return error or (self._unheard if raises else None)
+
+    def _halved(self, source: Source) -> None:
+        """As `_ended`, for a block that begins anew, and all that it is a part of."""
+        whole = self._whole()
+        for part in self._parts():
+            whole._unheard = whole._unheard or unheard([*part._left, *part.operations], source)
+            part.operations, part._left = [], []
+
     def _hear(self) -> None:
         """Raises what the first half of the block would have raised at its end, unless somebody has heard of it."""
         whole = self._whole()
         if whole._unheard is not None:
             error, whole._unheard = whole._unheard, None
             raise error
+
+
+class Source(Protocol):
+    """What has the operations of the last block: the native part of a connection."""
+
+    def first_failed(self, but: list[int]) -> int | None: ...
+
+    def take_all(self, operations: list[int]) -> list[Answer | Exception]: ...
 
 
 class Ended(Protocol):
@@ -175,7 +207,18 @@ def raise_first(
             operation.result()
 
 
-def unheard(operations: Sequence[Any], source: Any) -> Error | None:
+def take_all(operations: Sequence[Any], source: Source) -> list[Any]:
+    """Takes what became of operations that nobody has asked for yet; returns those of which nothing is known."""
+    asked = [operation for operation in operations if not operation._is_known]
+    for operation, came in zip(asked, source.take_all([operation.id for operation in asked]), strict=True):
+        if not isinstance(came, Exception):
+            operation._answer = came
+        elif isinstance(came, Error) and is_outcome(came):
+            operation._error = came
+    return [operation for operation in asked if not operation._is_known]
+
+
+def unheard(operations: Sequence[Any], source: Source) -> Error | None:
     """Takes what became of the operations of a block that has ended, before another one begins; the error that its end
     would have raised."""
     error: Error | None = None
@@ -185,10 +228,5 @@ def unheard(operations: Sequence[Any], source: Any) -> Error | None:
         pass  # what made it fail has been heard
     except Error as first:
         error = first
-    for operation in operations:
-        if operation._answer is None and operation._error is None:
-            try:
-                operation._answer = source.take(operation.id)
-            except Error as failed:
-                operation._error = failed
+    take_all(operations, source)
     return error

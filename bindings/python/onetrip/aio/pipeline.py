@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from onetrip import _native
-from onetrip._base.pipeline import GOES_ON, BaseOperation, BasePipeline, OnError, raise_first, unheard
+from onetrip._base.pipeline import GOES_ON, BaseOperation, BasePipeline, OnError
 from onetrip.aio.adding import AsyncAdding
 from onetrip.aio.turns import entered, left, to_its_end
 
@@ -113,24 +113,25 @@ class AsyncPipeline(AsyncAdding, BasePipeline):
             await self._again.pop().__aexit__(kind)
             return
         # The connection may have been closed within the block.
-        wire = self.connection._transport.wire
+        wire, error = self.connection._transport.wire, None
         if kind is not None and self.connection.closed:
             self._warn_lost()
-        if self._outer is not None:
-            self._outer._inner = None
-            if kind is None or not issubclass(kind, asyncio.CancelledError):
-                await self.process()
-        else:
-            left(self)
-            try:
+        try:
+            if self._outer is None:
+                left(self)
                 await self._end(wire, kind)
-            finally:
+            else:
+                self._outer._inner = None
+                if kind is None or not issubclass(kind, asyncio.CancelledError):
+                    await self.process()
+        finally:
+            error = self._ended(wire, kind is None)
+            if self._outer is None:
                 self.connection._block = None
                 self.connection._lock.release()
                 self.connection._tell_what_came()
-        raise_first(self.operations, wire.first_failed if kind is None else None, self._outer is None)
-        if kind is None and self._unheard is not None:
-            raise self._unheard
+        if error is not None:
+            raise error
 
     async def _end(self, wire: _native.Wire, kind: type[BaseException] | None) -> None:
         """Ends the block and waits for its answers. What a task was cancelled in is interrupted."""
@@ -155,8 +156,7 @@ class AsyncPipeline(AsyncAdding, BasePipeline):
         async with whole._turn:
             wire.end_block()
             await connection._settled()
-            for part in self._parts():
-                whole._unheard = whole._unheard or unheard(part.operations, wire)
+            self._halved(wire)
             try:
                 if statement is not None:
                     wire.ask(statement, None, False)
