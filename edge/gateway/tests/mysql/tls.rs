@@ -1,6 +1,8 @@
 //! TLS that the gateway speaks with the database: clients without TLS work as they would without it, and what cannot be kept
 //! is refused in words.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
@@ -83,7 +85,8 @@ fn server(options: &[&str]) -> MysqlServer {
 
 fn with_password() -> &'static MysqlServer {
     static SERVER: OnceLock<MysqlServer> = OnceLock::new();
-    SERVER.get_or_init(|| server(&[]))
+    let authority = format!("--ssl-ca={}", Certificates::get().certificate());
+    SERVER.get_or_init(|| server(&[&authority]))
 }
 
 fn without_password() -> &'static MysqlServer {
@@ -316,6 +319,38 @@ fn what_tls_cannot_keep_is_told_to_the_client() {
         error.contains("\"/nowhere.pem\" does not exist") && error.contains("ssl-mode (now VERIFY_CA)"),
         "{error}"
     );
+}
+
+#[test]
+fn the_gateway_shows_its_certificate_to_a_server_that_asks_for_one() {
+    let at = &with_password().at;
+    // The certificate and its key in one file, which nobody else may read.
+    let certificates = Certificates::get();
+    let both = certificates.directory.join("both.pem");
+    let read = |path: String| std::fs::read(path).expect("it was made");
+    std::fs::write(&both, [read(certificates.certificate()), read(certificates.key())].concat())
+        .expect("a file");
+    std::fs::set_permissions(&both, Permissions::from_mode(0o600)).expect("it is ours");
+    let program = |port: u16, user: &str, text: &str| {
+        let mut python = Command::new(repository().join(".venv/bin/python"));
+        let password = if user == at.user { &at.password } else { "" };
+        let program = format!(
+            "import pymysql\npymysql.connect(host='127.0.0.1', port={port}, user='{user}', password='{password}', ssl_disabled=True)\
+             .cursor().execute('{text}')"
+        );
+        let output = python.args(["-c", &program]).output().expect("python runs");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let upstream = format!("mysql://localhost:{}?ssl-mode=REQUIRED", at.port);
+    let (without, with) =
+        (Watching::before(&upstream), Watching::before(&format!("{upstream}&ssl-cert={}", both.display())));
+    assert_eq!(program(without.port, &at.user, "CREATE USER shown REQUIRE X509"), "");
+    assert!(program(without.port, "shown", "SELECT 1").contains("Access denied"));
+    assert_eq!(program(with.port, "shown", "SELECT 1"), "");
+    let parsed = Conninfo::parse("mysql://db?ssl-cert=/nowhere.pem", &Environment::default());
+    let error = onetrip_target::tls::connector(&parsed.expect("settings")).expect_err("no file").to_string();
+    assert!(error.contains("could not read certificate file \"/nowhere.pem\""), "{error}");
+    (with.summary(), without.summary());
 }
 
 #[test]
