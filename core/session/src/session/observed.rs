@@ -9,7 +9,7 @@ use onetrip_wire::pg::{FrameHeader, HEADER_BYTES, backend};
 
 use super::Session;
 use super::core::{Capture, Phase};
-use crate::config::SessionConfig;
+use crate::config::{Remedies, SessionConfig};
 use crate::contract::{INSPECT_BYTES_MAX, LENGTH_MAX, Opening, SessionError, Verdict};
 use crate::reply_queue::{Due, Expect};
 
@@ -34,9 +34,9 @@ impl From<Verdict> for Observed {
 }
 
 impl Session {
-    /// A session that is watched from its first byte on.
+    /// A session that is watched from its first byte on. It has no remedies, whatever it is told.
     pub fn observed(config: SessionConfig) -> Self {
-        let mut session = Self::new(config);
+        let mut session = Self::new(SessionConfig { remedies: Remedies::default(), ..config });
         session.core.is_observed = true;
         session
     }

@@ -55,7 +55,8 @@ impl Session {
             // A Query behind an open group has run: no error has the server skip to a Sync.
             self.core.in_group = false;
         }
-        let is_quiet = self.core.queue.is_empty()
+        let is_quiet = !self.core.is_observed
+            && self.core.queue.is_empty()
             && self.core.units.len() == 0
             && !self.core.in_group
             && !self.core.is_ending;
@@ -67,8 +68,10 @@ impl Session {
     fn book_reply(&mut self, now: Moment, tag: u8, body: &[u8], is_whole: bool, bytes: usize) -> Reply {
         let mut skipped = std::mem::take(&mut self.core.skipped);
         let reply = self.core.queue.received(tag, |due| skipped.push(due));
-        self.see_reply(now, tag, reply, is_whole.then_some(body), &skipped);
-        self.hand_back(&skipped);
+        if !self.core.is_observed {
+            self.see_reply(now, tag, reply, is_whole.then_some(body), &skipped);
+            self.hand_back(&skipped);
+        }
         if reply.is_own() {
             self.core.last_reply_unit = NO_UNIT;
             skipped.retain(|due| !due.is_own() || due.taker.is(Remedy::Cursors));
