@@ -46,8 +46,11 @@ impl Values {
 
     /// The hash of a column's value where it can be a key, in the 32 bits that results are kept in.
     pub(crate) fn column(&mut self, value: Option<&[u8]>, oid: Oid, format: Format) -> u32 {
-        let key = value.filter(|bytes| bytes.len() <= KEY_BYTES_MAX);
-        key.and_then(|bytes| canonical(bytes, oid, format, &mut self.scratch))
+        let Some(bytes) = value.filter(|bytes| bytes.len() <= KEY_BYTES_MAX) else { return 0 };
+        if format == Format::Text {
+            return self.hasher.hash(bytes) as u32; // as most are
+        }
+        canonical(bytes, oid, format, &mut self.scratch)
             .map_or(0, |canonical| self.hasher.hash(canonical) as u32)
     }
 

@@ -69,6 +69,7 @@ mod parameters;
 mod reading;
 mod remedies;
 mod reply_queue;
+mod rows;
 mod rules;
 mod scopes;
 mod services;

@@ -28,6 +28,47 @@ const UNITS_BYTES_MAX: usize = EXCHANGE_BYTES_MAX;
 /// What a trace takes for an exchange without its statements and values.
 const EXCHANGE_BYTES: usize = 128;
 
+/// The result of a live unit's statement.
+#[derive(Debug)]
+pub(crate) struct ResultBook<'u> {
+    pub(crate) statement: &'u mut Statement,
+    /// Those of all statements of the unit, in a row.
+    pub(crate) values: &'u mut Vec<u32>,
+    /// How it is written.
+    pub(crate) formats: Option<&'u ResultFormats>,
+    room: Room<'u>,
+}
+
+impl ResultBook<'_> {
+    /// Whether so many more bytes of the unit are kept; they are then taken for it.
+    pub(crate) fn charge(&mut self, bytes: usize) -> bool {
+        self.room.charge(bytes)
+    }
+}
+
+/// What units take in memory.
+#[derive(Debug)]
+struct Room<'u> {
+    /// All live ones.
+    all: &'u mut usize,
+    /// This one.
+    own: &'u mut usize,
+    is_cut: &'u mut bool,
+}
+
+impl Room<'_> {
+    fn charge(&mut self, bytes: usize) -> bool {
+        let fits = *self.own + bytes <= EXCHANGE_BYTES_MAX && *self.all + bytes <= UNITS_BYTES_MAX;
+        if fits && !*self.is_cut {
+            *self.own += bytes;
+            *self.all += bytes;
+            return true;
+        }
+        *self.is_cut = true;
+        false
+    }
+}
+
 /// The units of one connection that are not answered in full, oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct Units {
@@ -215,16 +256,10 @@ impl Units {
 
     /// Whether so many more bytes of a unit are kept; they are then taken for it.
     pub(crate) fn charge(&mut self, number: u64, bytes: usize) -> bool {
-        let all = self.bytes;
-        let Some(unit) = self.get_mut(number) else { return false };
-        let fits = unit.bytes + bytes <= EXCHANGE_BYTES_MAX && all + bytes <= UNITS_BYTES_MAX;
-        if fits && !unit.is_cut {
-            unit.bytes += bytes;
-            self.bytes += bytes;
-            return true;
-        }
-        unit.is_cut = true;
-        false
+        let Some(position) = number.checked_sub(self.first) else { return false };
+        let unit = usize::try_from(position).ok().and_then(|position| self.live.get_mut(position));
+        let Some(Unit { bytes: own, is_cut, .. }) = unit else { return false };
+        Room { all: &mut self.bytes, own, is_cut }.charge(bytes)
     }
 
     /// A statement that is not kept ended: with so many rows, or with an error.
@@ -300,15 +335,16 @@ impl Units {
         unit.runs.get_mut(statement)
     }
 
-    /// The exchange of a live unit, and how the result of its statement is written.
-    pub(crate) fn result_mut(
-        &mut self,
-        number: u64,
-        statement: u16,
-    ) -> Option<(&mut Exchange, Option<&ResultFormats>)> {
-        let unit = self.get_mut(number)?;
-        let run = unit.runs.get(usize::from(statement));
-        Some((&mut unit.exchange, run.map(|run| &run.formats)))
+    /// The result of a live unit's statement.
+    pub(crate) fn result_mut(&mut self, number: u64, statement: u16) -> Option<ResultBook<'_>> {
+        let position = usize::try_from(number.checked_sub(self.first)?).ok()?;
+        let Unit { exchange, runs, bytes, is_cut, .. } = self.live.get_mut(position)?;
+        Some(ResultBook {
+            statement: exchange.statements.get_mut(usize::from(statement))?,
+            values: &mut exchange.results,
+            formats: runs.get(usize::from(statement)).map(|run| &run.formats),
+            room: Room { all: &mut self.bytes, own: bytes, is_cut },
+        })
     }
 
     /// How the result of a live unit's statement is written.

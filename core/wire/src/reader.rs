@@ -16,16 +16,19 @@ pub struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     /// Starts at the first byte of `body`, which holds this message only.
+    #[inline]
     pub fn new(body: &'a [u8]) -> Self {
         Self { rest: body }
     }
 
     /// The bytes not read yet.
+    #[inline]
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
     /// Takes the next `count` bytes.
+    #[inline]
     pub fn bytes(&mut self, count: usize) -> Result<&'a [u8], WireError> {
         let (head, rest) = self.rest.split_at_checked(count).ok_or(WireError::Truncated)?;
         self.rest = rest;
@@ -33,21 +36,25 @@ impl<'a> Reader<'a> {
     }
 
     /// Takes one byte.
+    #[inline]
     pub fn u8(&mut self) -> Result<u8, WireError> {
         Ok(self.array::<1>()?[0])
     }
 
     /// Takes an Int16.
+    #[inline]
     pub fn i16(&mut self) -> Result<i16, WireError> {
         Ok(i16::from_be_bytes(self.array()?))
     }
 
     /// Takes an Int32.
+    #[inline]
     pub fn i32(&mut self) -> Result<i32, WireError> {
         Ok(i32::from_be_bytes(self.array()?))
     }
 
     /// Takes an Int32 as the unsigned number that object identifiers and keys are.
+    #[inline]
     pub fn u32(&mut self) -> Result<u32, WireError> {
         Ok(u32::from_be_bytes(self.array()?))
     }
@@ -55,6 +62,7 @@ impl<'a> Reader<'a> {
     /// Takes an Int16 that counts what follows.
     ///
     /// PostgreSQL reads the counts of Bind and RowDescription as unsigned: 65,535 parameters are legal.
+    #[inline]
     pub fn count(&mut self) -> Result<u16, WireError> {
         Ok(u16::from_be_bytes(self.array()?))
     }
@@ -68,6 +76,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Takes a value with its Int32 length in front; −1 is NULL.
+    #[inline]
     pub fn value(&mut self) -> Result<Option<&'a [u8]>, WireError> {
         match self.i32()? {
             -1 => Ok(None),
@@ -79,10 +88,12 @@ impl<'a> Reader<'a> {
     }
 
     /// Ends the message: left-over bytes are an error, not padding.
+    #[inline]
     pub fn finish(self) -> Result<(), WireError> {
         if self.rest.is_empty() { Ok(()) } else { Err(WireError::Trailing(self.rest.len())) }
     }
 
+    #[inline]
     pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], WireError> {
         let (head, rest) = self.rest.split_first_chunk::<N>().ok_or(WireError::Truncated)?;
         self.rest = rest;

@@ -135,11 +135,19 @@ fn check_results(body: &[u8], context: &Context) {
         same(body, |out| message.encode(out));
     }
     let columns = u64::from(context.parameters);
+    let mut seen = Vec::new();
+    let read = TextRow::read(body, columns as usize, |position, value| seen.push((position, value)));
+    assert_eq!(read, TextRow::decode(body, columns).map(drop));
     if let Ok(message) = TextRow::decode(body, columns) {
+        assert!(seen.into_iter().eq(message.values().enumerate()));
         assert_eq!(message.values().count() as u64, columns);
         same(body, |out| TextRow::encode(out, message.values()));
     }
+    let mut seen = Vec::new();
+    let read = BinaryRow::read(body, &context.types, |position, value| seen.push((position, value)));
+    assert_eq!(read, BinaryRow::decode(body, &context.types).map(drop));
     if let Ok(message) = BinaryRow::decode(body, &context.types) {
+        assert!(seen.into_iter().eq(message.values(&context.types).enumerate()));
         assert_eq!(message.values(&context.types).count(), context.types.len());
         same(body, |out| message.encode(out));
     }

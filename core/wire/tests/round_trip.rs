@@ -34,7 +34,11 @@ fn check(body: &[u8]) {
         message.encode(b'D', &mut out);
         same(b'D', std::mem::take(&mut out));
     }
+    let mut columns = Vec::new();
+    let read = DataRow::read(body, |position, column| columns.push((position, column)));
+    assert_eq!(read, DataRow::decode(body).map(drop));
     if let Ok(message) = DataRow::decode(body) {
+        assert!(columns.into_iter().eq((0..).zip(message.columns.iter())));
         message.encode(&mut out);
         same(b'D', std::mem::take(&mut out));
     }

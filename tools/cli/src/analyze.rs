@@ -162,6 +162,7 @@ pub(crate) fn analyze(options: &AnalyzeOptions) -> Result<ExitCode> {
         mysql_ports: options.what.mysql_ports.clone(),
         program: options.what.program.clone(),
         keys: keys.map(Arc::new),
+        records_stay: exporting.traces().is_empty(),
     };
     let mut both = options.sides.open(&config, &progress)?;
     let mut capture = Capture::new(config);

@@ -117,6 +117,13 @@ impl<'a> Cursor<'a> {
         Ok(*head)
     }
 
+    /// Numbers of one length, and how many there are in front.
+    fn words<const N: usize>(&mut self) -> Decoded<impl ExactSizeIterator<Item = [u8; N]> + use<'a, N>> {
+        let bytes = usize::try_from(self.varint()?).ok().and_then(|count| count.checked_mul(N));
+        let words = self.take(bytes.ok_or("a record ends inside a field")?)?;
+        Ok(words.chunks_exact(N).map(|word| std::array::from_fn(|at| word[at])))
+    }
+
     fn u8(&mut self) -> Decoded<u8> {
         Ok(self.array::<1>()?[0])
     }
@@ -217,12 +224,8 @@ impl<'a> Cursor<'a> {
         for _ in 0..self.varint()? {
             exchange.statements.push(self.statement()?);
         }
-        for _ in 0..self.varint()? {
-            exchange.parameters.push(u64::from_le_bytes(self.array()?));
-        }
-        for _ in 0..self.varint()? {
-            exchange.results.push(u32::from_le_bytes(self.array()?));
-        }
+        exchange.parameters.extend(self.words()?.map(u64::from_le_bytes));
+        exchange.results.extend(self.words()?.map(u32::from_le_bytes));
         if keeps_values {
             for _ in 0..exchange.parameters.len() {
                 exchange.parameter_texts.push(self.bytes()?.to_vec());

@@ -246,13 +246,9 @@ fn put_exchange(out: &mut Vec<u8>, exchange: &Exchange) {
         put_statement(out, statement);
     }
     put_varint(out, exchange.parameters.len() as u64);
-    for value in &exchange.parameters {
-        out.extend_from_slice(&value.to_le_bytes());
-    }
+    put_words(out, exchange.parameters.iter().map(|value| value.to_le_bytes()));
     put_varint(out, exchange.results.len() as u64);
-    for value in &exchange.results {
-        out.extend_from_slice(&value.to_le_bytes());
-    }
+    put_words(out, exchange.results.iter().map(|value| value.to_le_bytes()));
     for text in &exchange.parameter_texts {
         put_bytes(out, text);
     }
@@ -289,6 +285,15 @@ fn put_varint(out: &mut Vec<u8>, mut number: u64) {
         number >>= 7;
     }
     out.push(number as u8);
+}
+
+/// Numbers of one length, as they are.
+fn put_words<const N: usize>(out: &mut Vec<u8>, words: impl ExactSizeIterator<Item = [u8; N]>) {
+    let begin = out.len();
+    out.resize(begin + N * words.len(), 0);
+    for (place, word) in out[begin..].chunks_exact_mut(N).zip(words) {
+        place.copy_from_slice(&word);
+    }
 }
 
 fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {

@@ -77,65 +77,44 @@ impl Books {
         let (Some(number), Some(slot)) = (sent.number, sent.slot) else { return };
         let body = &row.payload[..row.payload.len().min(INSPECT_BYTES_MAX)];
         let is_whole = body.len() as u64 == row.payload_len;
-        let Self { units, names, values, capture, .. } = self;
-        let Some(exchange) = units.exchange_mut(number) else { return };
-        let Some(statement) = exchange.statements.get_mut(usize::from(slot)) else { return };
-        let mut digest = values.digest(statement.result_digest, body);
+        let Self { units, names, values, capture, scratch, undecoded, .. } = self;
+        let Some(mut book) = units.result_mut(number, slot) else { return };
+        let mut digest = values.digest(book.statement.result_digest, body);
         if !is_whole {
             // A row whose end is not looked at is like no other.
             digest = values.digest(digest, &number.to_le_bytes());
         }
-        statement.result_digest = digest & !1 | u64::from(row.is_binary);
+        book.statement.result_digest = digest & !1 | u64::from(row.is_binary);
         let Some(layout) =
             names.layout_of(capture.described.layout).filter(|_| capture.is_active && is_whole)
         else {
             return;
         };
         let width = layout.keys.len();
-        let has_room = exchange.results.len() + width <= RESULT_VALUES_MAX;
-        if has_room && units.charge(number, width * size_of::<u32>()) {
-            self.keep_keys(number, slot, body, row.is_binary);
-        }
-    }
-
-    fn keep_keys(&mut self, number: u64, slot: u16, body: &[u8], is_binary: bool) {
-        let Self { units, names, values, capture, scratch, undecoded, .. } = self;
-        let (Some(layout), Some(exchange)) =
-            (names.layout_of(capture.described.layout), units.exchange_mut(number))
-        else {
+        let has_room = book.values.len() + width <= RESULT_VALUES_MAX;
+        if !has_room || !book.charge(width * size_of::<u32>()) {
             return;
-        };
-        let before = exchange.results.len();
-        let mut keys = layout.keys.iter().peekable();
-        let mut keep = |position: usize, value: Option<&[u8]>| -> bool {
-            if let Some((_, code)) = keys.next_if(|(key, _)| usize::from(*key) == position) {
-                let key = values::column(values, value, Form::of_code(*code), is_binary, scratch);
-                exchange.results.push(key);
-            }
-            keys.peek().is_some()
+        }
+        let before = book.values.len();
+        let mut keys = layout.keys.iter();
+        let mut next = keys.next();
+        let see = |position: usize, value: Option<&[u8]>| {
+            let Some((_, code)) = next.filter(|(key, _)| usize::from(*key) == position) else { return };
+            let form = Form::of_code(*code);
+            book.values.push(values::column(values, value, form, row.is_binary, scratch));
+            next = keys.next();
         };
         let types = &capture.described.types;
-        let is_decoded = if is_binary {
-            let row = BinaryRow::decode(body, types);
-            row.is_ok_and(|row| {
-                row.values(types).enumerate().all(|(position, value)| keep(position, value));
-                true
-            })
-        } else {
-            let row = TextRow::decode(body, types.len() as u64);
-            row.is_ok_and(|row| {
-                row.values().enumerate().all(|(position, value)| keep(position, value));
-                true
-            })
+        let is_row = match row.is_binary {
+            true => BinaryRow::read(body, types, see).is_ok(),
+            false => TextRow::read(body, types.len(), see).is_ok(),
         };
-        *undecoded += u64::from(!is_decoded);
-        if exchange.results.len() - before == layout.keys.len() {
-            if let Some(statement) = exchange.statements.get_mut(usize::from(slot)) {
-                statement.results += layout.keys.len() as u32;
-            }
+        *undecoded += u64::from(!is_row);
+        if is_row && next.is_none() {
+            book.statement.results += width as u32;
         } else {
             // Not as it was described: nothing to rely on.
-            exchange.results.truncate(before);
+            book.values.truncate(before);
             capture.is_active = false;
         }
     }

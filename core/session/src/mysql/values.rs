@@ -113,8 +113,11 @@ pub(super) fn column(
     is_binary: bool,
     scratch: &mut Vec<u8>,
 ) -> u32 {
-    let key = value.filter(|bytes| bytes.len() <= KEY_BYTES_MAX);
-    key.and_then(|bytes| form.text(bytes, is_binary, scratch)).map_or(0, |text| values.literal(text) as u32)
+    let Some(bytes) = value.filter(|bytes| bytes.len() <= KEY_BYTES_MAX) else { return 0 };
+    if !is_binary {
+        return values.literal(bytes) as u32; // as most are
+    }
+    form.text(bytes, is_binary, scratch).map_or(0, |text| values.literal(text) as u32)
 }
 
 #[cfg(test)]

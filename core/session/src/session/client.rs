@@ -6,7 +6,9 @@ use onetrip_ledger::{Moment, Remedy, Statement, Steps, UnitKind};
 use onetrip_sql::StatementKind;
 use onetrip_sql::purity::{is_harmless_parameter_type, names_catalogue};
 use onetrip_wire::Reader;
-use onetrip_wire::pg::{Bind, Execute, Format, HEADER_BYTES, Parse, StatementOrPortal, frontend};
+use onetrip_wire::pg::{
+    Bind, Execute, Format, FrameHeader, HEADER_BYTES, Parse, StatementOrPortal, frontend,
+};
 
 use super::Session;
 use super::core::Core;
@@ -34,6 +36,9 @@ impl Session {
     /// A message of a client that has been let in: booked, and forwarded as it came.
     pub(crate) fn handle_request(&mut self, now: Moment, input: &[u8]) -> Result<Verdict, SessionError> {
         let Some(header) = self.client_frame(input, LENGTH_MAX)? else { return Ok(Verdict::Wait) };
+        if self.core.is_observed {
+            return Ok(self.watch_request(now, header, input));
+        }
         if self.cursors.is_delivering() {
             return self.deliver_rest(now, header, input);
         }
@@ -41,8 +46,7 @@ impl Session {
             return Ok(Verdict::Hold);
         }
         let length = header.frame_len();
-        let inspected = length.min(INSPECT_BYTES_MAX);
-        if input.len() < inspected && is_inspected(header.tag) && !self.core.is_cut {
+        if self.waits_for_more(header, input) {
             return Ok(Verdict::Wait);
         }
         let available = input.len().min(length);
@@ -61,22 +65,53 @@ impl Session {
             self.core.begins_unit_alone =
                 self.core.queue.owes_session_only() && self.core.units.unanswered() == 0;
         }
-        // No more than this, also where more has come: what is booked must not depend on the pieces it came in.
-        let body = &input[HEADER_BYTES..available.min(INSPECT_BYTES_MAX)];
-        let is_whole = length <= INSPECT_BYTES_MAX && !(self.core.is_cut && available < length);
+        let (body, is_whole) = self.inspected(header, input);
         if self.statements.needs_broken(&self.core, header.tag, body) {
             return Err(statement_refused(&mut self.core));
         }
         self.book_request(now, header.tag, body, is_whole);
-        self.core.units.bytes_sent(available);
-        self.book_answered(now);
-        self.core.client_passing = length - available;
+        self.request_passes(now, length, available);
         if place == Place::Restored {
             // Behind what restores it.
             self.core.to_server.extend_from_slice(&input[..available]);
         }
         self.follow(now, header.tag);
         Ok(if place == Place::Restored { Verdict::Replace(available) } else { Verdict::Forward(available) })
+    }
+
+    /// A message of a client that is only observed: no remedy is asked about it, and none hears of it.
+    fn watch_request(&mut self, now: Moment, header: FrameHeader, input: &[u8]) -> Verdict {
+        if self.waits_for_more(header, input) {
+            return Verdict::Wait;
+        }
+        let length = header.frame_len();
+        let available = input.len().min(length);
+        let (body, is_whole) = self.inspected(header, input);
+        self.book_request(now, header.tag, body, is_whole);
+        self.request_passes(now, length, available);
+        Verdict::Forward(available)
+    }
+
+    /// Whether more of the message at the front has to come before it is booked.
+    fn waits_for_more(&self, header: FrameHeader, input: &[u8]) -> bool {
+        let inspected = header.frame_len().min(INSPECT_BYTES_MAX);
+        input.len() < inspected && is_inspected(header.tag) && !self.core.is_cut
+    }
+
+    /// What is looked into of the body of the message at the front, and whether that is all of it. It is no more than this, also
+    /// where more has come: what is booked must not depend on the pieces it came in.
+    fn inspected<'i>(&self, header: FrameHeader, input: &'i [u8]) -> (&'i [u8], bool) {
+        let length = header.frame_len();
+        let available = input.len().min(length);
+        let is_whole = length <= INSPECT_BYTES_MAX && !(self.core.is_cut && available < length);
+        (&input[HEADER_BYTES..available.min(INSPECT_BYTES_MAX)], is_whole)
+    }
+
+    /// So many bytes of a message that was booked go to the server.
+    fn request_passes(&mut self, now: Moment, length: usize, available: usize) {
+        self.core.units.bytes_sent(available);
+        self.book_answered(now);
+        self.core.client_passing = length - available;
     }
 
     /// Books a whole unit; `taker` takes the replies.
@@ -138,9 +173,11 @@ impl Session {
         let leaves_savepoints = text.leaves_savepoints;
         self.tell(&Event::StatementSent { leaves_savepoints, is_prepared: false });
         self.deallocates(unit, &text);
-        text.effect = self.runs_beside_cursors(now, unit, &text, &[]);
-        self.runs(now, text.effect, &text);
-        self.lobs.tells_prefetch(&self.core, unit, statement, &text);
+        if !self.core.is_observed {
+            text.effect = self.runs_beside_cursors(now, unit, &text, &[]);
+            self.runs(now, text.effect, &text);
+            self.lobs.tells_prefetch(&self.core, unit, statement, &text);
+        }
         self.owe(unit, Expect::Query, statement);
         self.core.units.close(None);
     }
@@ -196,12 +233,13 @@ impl Session {
                 text.has_harmless_types = false;
             }
         }
-        self.cursors.prepares(name, &text);
-        if let Some(parse) = parse {
-            self.watch_parse(now, unit, parse);
+        if !self.core.is_observed {
+            self.cursors.prepares(name, &text);
+            if let Some(parse) = parse {
+                self.watch_parse(now, unit, parse);
+            }
+            self.is_read(now, &text);
         }
-        self.doubt_what_is_read(now, &text);
-        self.unrun.read(&text);
         let types = parse.into_iter().flat_map(|parse| parse.parameter_oids());
         let leaves_savepoints = text.leaves_savepoints;
         self.tell(&Event::StatementSent { leaves_savepoints, is_prepared: true });
@@ -253,8 +291,7 @@ impl Session {
         if text.effect == Effect::Read && !self.is_as_parsed(now, bind.statement) {
             text.effect = Effect::Unknown;
         }
-        self.doubt_what_is_read(now, &text);
-        self.unrun.read(&text);
+        self.is_read(now, &text);
         let statement = self.reuse_or_add(unit, &text, Steps::BIND);
         self.read_parameters(&bind, text.template);
         self.core.units.add_parameters(unit, statement, &mut self.core.parameters);
@@ -320,8 +357,7 @@ impl Session {
         let (text, serial) = found.unwrap_or_default();
         if expect == Expect::DescribeStatement {
             // It is read anew if its tables have changed (`RevalidateCachedQuery`).
-            self.doubt_what_is_read(now, &text);
-            self.unrun.read(&text);
+            self.is_read(now, &text);
         }
         let statement = self.reuse_or_add(unit, &text, Steps::DESCRIBE);
         if let Some(run) = statement.and_then(|slot| self.core.units.run_mut(unit, slot)) {
@@ -343,12 +379,14 @@ impl Session {
             Some((_, slot)) => Some(slot),
             None => self.add_statement(unit, &text, Steps::default()),
         };
-        self.unrun.run(&text);
         self.deallocates(unit, &text);
-        let effect = self.runs_beside_cursors(now, unit, &text, &types);
-        self.executes_natively(now, unit, execute.portal, execute.row_limit);
-        self.runs(now, effect, &text);
-        self.lobs.tells_prefetch(&self.core, unit, statement, &text);
+        if !self.core.is_observed {
+            self.unrun.run(&text);
+            let effect = self.runs_beside_cursors(now, unit, &text, &types);
+            self.executes_natively(now, unit, execute.portal, execute.row_limit);
+            self.runs(now, effect, &text);
+            self.lobs.tells_prefetch(&self.core, unit, statement, &text);
+        }
         if let Some(scope) = text.sets_scope {
             self.core.scopes.set(scope);
         }

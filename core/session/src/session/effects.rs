@@ -89,6 +89,14 @@ impl Session {
         self.facts.doubt(doubt);
     }
 
+    /// A statement is parsed, bound or described, and perhaps never run.
+    pub(crate) fn is_read(&mut self, now: Moment, text: &Text) {
+        if !self.core.is_observed {
+            self.doubt_what_is_read(now, text);
+            self.unrun.read(text);
+        }
+    }
+
     /// A statement is read or planned at the server, and perhaps never run. Reading a literal checks the domain that it is of, and
     /// planning runs functions that are declared IMMUTABLE: these may be a user's, too (`eval_const_expressions` of PostgreSQL).
     pub(crate) fn doubt_what_is_read(&mut self, now: Moment, text: &Text) {

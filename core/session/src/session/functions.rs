@@ -7,6 +7,7 @@ use onetrip_wire::pg::{Format, FunctionCall, FunctionCallResponse, Oid};
 use super::Session;
 use crate::reply_queue::{Due, Expect};
 use crate::statements::{ResultFormats, Text};
+use crate::units::ResultBook;
 
 /// Types of arguments and results, which the protocol does not name: whole numbers by their length.
 const INT4: Oid = 23;
@@ -54,17 +55,19 @@ impl Session {
             return;
         };
         let Some(slot) = due.statement else { return };
-        let Some((exchange, formats)) = self.core.units.result_mut(due.unit, slot) else { return };
+        let Some(ResultBook { statement, values, formats, .. }) = self.core.units.result_mut(due.unit, slot)
+        else {
+            return;
+        };
         let format = formats.map_or(Format::Text, |formats| formats.of(0));
-        let Some(statement) = exchange.statements.get_mut(usize::from(slot)) else { return };
         statement.rows = 1;
         let binary = u64::from(format == Format::Binary);
         statement.result_digest = self.core.values.digest(statement.result_digest, body) & !1 | binary;
         let value = self.core.values.column(response.value, type_of(response.value), format);
-        if value != 0 && statement.results == 0 && exchange.results.is_empty() {
+        if value != 0 && statement.results == 0 && values.is_empty() {
             statement.key_columns = 1;
             statement.results = 1;
-            exchange.results.push(value);
+            values.push(value);
         }
     }
 }

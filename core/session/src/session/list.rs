@@ -40,6 +40,9 @@ impl Session {
     pub(crate) fn tell(&mut self, event: &Event<'_>) {
         let Self { core, config, facts, own_names, shadow, unseen, flights, .. } = self;
         facts.on_event(core, &config.common, event);
+        if core.is_observed {
+            return; // it has no remedies
+        }
         unseen.on_event(event);
         flights.on_event(config, facts, event);
         let mut cx = Cx { core, facts, config, own_names, shadow, flights };
@@ -74,6 +77,9 @@ impl Session {
         {
             // The server's own words, whoever they answer; nothing is answered in its place behind them.
             self.core.ends();
+            return Ok(Verdict::Forward(message.len()));
+        }
+        if self.core.is_observed {
             return Ok(Verdict::Forward(message.len()));
         }
         let said = Said { now, tag, reply, message, is_whole };

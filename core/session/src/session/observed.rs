@@ -9,7 +9,7 @@ use onetrip_wire::pg::{FrameHeader, HEADER_BYTES, backend};
 
 use super::Session;
 use super::core::{Capture, Phase};
-use crate::config::SessionConfig;
+use crate::config::{Remedies, SessionConfig};
 use crate::contract::{INSPECT_BYTES_MAX, LENGTH_MAX, Opening, SessionError, Verdict};
 use crate::reply_queue::{Due, Expect};
 
@@ -34,9 +34,9 @@ impl From<Verdict> for Observed {
 }
 
 impl Session {
-    /// A session that is watched from its first byte on.
+    /// A session that is watched from its first byte on. It has no remedies, whatever it is told.
     pub fn observed(config: SessionConfig) -> Self {
-        let mut session = Self::new(config);
+        let mut session = Self::new(SessionConfig { remedies: Remedies::default(), ..config });
         session.core.is_observed = true;
         session
     }
@@ -100,12 +100,16 @@ impl Session {
         }
         let Some(due) = self.core.queue.front().filter(is_of_client) else { return 0 };
         let mut used = 0;
-        while let Some(Ok(header)) = FrameHeader::peek(&input[used..], LENGTH_MAX) {
-            let length = header.frame_len();
-            let is_row = header.tag == backend::DATA_ROW && length <= INSPECT_BYTES_MAX;
-            let Some(row) = input.get(used..used + length).filter(|_| is_row) else { break };
-            self.row(due, &row[HEADER_BYTES..], true);
-            used += length;
+        while let Some(mut body) = row_in(&input[used..]) {
+            let mut rows = self.next_rows(due);
+            loop {
+                used += HEADER_BYTES + body.len();
+                let goes_on = rows.as_mut().is_none_or(|rows| rows.add(body, true));
+                match row_in(&input[used..]).filter(|_| goes_on) {
+                    Some(next) => body = next,
+                    None => break,
+                }
+            }
         }
         if used > 0 {
             self.core.last_reply_unit = due.unit;
@@ -242,6 +246,13 @@ impl Session {
         self.core.to_server.clear();
         observed
     }
+}
+
+/// The body of the row at the front, if that is there, whole and not too long to be looked into.
+fn row_in(input: &[u8]) -> Option<&[u8]> {
+    let Ok(header) = FrameHeader::peek(input, LENGTH_MAX)? else { return None };
+    let is_row = header.tag == backend::DATA_ROW && header.frame_len() <= INSPECT_BYTES_MAX;
+    input.get(HEADER_BYTES..header.frame_len()).filter(|_| is_row)
 }
 
 /// Whether all of the message at the front is there.

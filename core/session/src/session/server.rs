@@ -3,7 +3,7 @@
 use onetrip_ledger::{Moment, Outcome, Remedy, Statement, TransactionStatus};
 use onetrip_wire::pg::TransactionStatus as WireStatus;
 use onetrip_wire::pg::{
-    CommandComplete, DataRow, ErrorResponse, Format, FrameHeader, HEADER_BYTES, ParameterDescription, backend,
+    CommandComplete, ErrorResponse, FrameHeader, HEADER_BYTES, ParameterDescription, backend,
 };
 
 use super::Session;
@@ -11,10 +11,8 @@ use super::core::{Capture, Core};
 use crate::contract::{INSPECT_BYTES_MAX, LENGTH_MAX, SessionError, Verdict};
 use crate::events::Event;
 use crate::reply_queue::{Due, Expect, NO_UNIT, Reply};
-use crate::statements::ResultFormats;
+use crate::rows::Rows;
 
-/// Values of one result that are kept for finding loops.
-const RESULT_VALUES_MAX: usize = 65_536;
 /// A server that claims more rows cannot be believed.
 const ROWS_MAX: u64 = 1 << 47;
 
@@ -57,7 +55,8 @@ impl Session {
             // A Query behind an open group has run: no error has the server skip to a Sync.
             self.core.in_group = false;
         }
-        let is_quiet = self.core.queue.is_empty()
+        let is_quiet = !self.core.is_observed
+            && self.core.queue.is_empty()
             && self.core.units.len() == 0
             && !self.core.in_group
             && !self.core.is_ending;
@@ -69,8 +68,10 @@ impl Session {
     fn book_reply(&mut self, now: Moment, tag: u8, body: &[u8], is_whole: bool, bytes: usize) -> Reply {
         let mut skipped = std::mem::take(&mut self.core.skipped);
         let reply = self.core.queue.received(tag, |due| skipped.push(due));
-        self.see_reply(now, tag, reply, is_whole.then_some(body), &skipped);
-        self.hand_back(&skipped);
+        if !self.core.is_observed {
+            self.see_reply(now, tag, reply, is_whole.then_some(body), &skipped);
+            self.hand_back(&skipped);
+        }
         if reply.is_own() {
             self.core.last_reply_unit = NO_UNIT;
             skipped.retain(|due| !due.is_own() || due.taker.is(Remedy::Cursors));
@@ -202,8 +203,28 @@ impl Session {
     }
 
     /// Keeps a row's keys and adds the row to the result's digest.
-    pub(crate) fn row(&mut self, due: Due, body: &[u8], is_whole: bool) {
+    fn row(&mut self, due: Due, body: &[u8], is_whole: bool) {
         let Some(slot) = due.statement else { return };
+        self.row_comes(due, slot);
+        let is_captured = (self.core.capture.unit, self.core.capture.statement) == (due.unit, slot);
+        if is_whole && is_captured && self.may_remedy(Remedy::Lobs) {
+            let Self { core, facts, lobs, .. } = self;
+            lobs.see_objects((core, facts), (due, slot), core.capture.layout, body);
+        }
+        if let Some(mut rows) = self.rows(due, slot) {
+            rows.add(body, is_whole);
+        }
+    }
+
+    /// Where the next row of this result goes, and those that follow it: see [`Rows::add`].
+    pub(crate) fn next_rows(&mut self, due: Due) -> Option<Rows<'_>> {
+        let slot = due.statement?;
+        self.row_comes(due, slot);
+        self.rows(due, slot)
+    }
+
+    /// A row of this result is next: its keys are kept if its columns are known.
+    fn row_comes(&mut self, due: Due, slot: u16) {
         let is_new = !self.core.capture.active
             || self.core.capture.unit != due.unit
             || self.core.capture.statement != slot;
@@ -215,54 +236,19 @@ impl Session {
         } else if is_new {
             self.core.capture.active = false; // a row that was not described
         }
-        let is_captured = (self.core.capture.unit, self.core.capture.statement) == (due.unit, slot);
-        if is_whole && is_captured && self.may_remedy(Remedy::Lobs) {
-            let Self { core, facts, lobs, .. } = self;
-            lobs.see_objects((core, facts), (due, slot), core.capture.layout, body);
-        }
-        let Core { units, names, values, capture, .. } = &mut self.core;
-        let Some((exchange, formats)) = units.result_mut(due.unit, slot) else { return };
-        let Some(statement) = exchange.statements.get_mut(usize::from(slot)) else { return };
-        statement.rows += u64::from(due.expect == Expect::Execute);
-        let binary = formats.is_some_and(ResultFormats::has_binary);
-        let mut digest = values.digest(statement.result_digest, body);
-        if !is_whole {
-            // A row whose end is not looked at is like no other.
-            digest = values.digest(digest, &due.unit.to_le_bytes());
-        }
-        statement.result_digest = digest & !1 | u64::from(binary);
-        let Some(layout) = names.layout_of(capture.layout).filter(|_| capture.active && is_whole) else {
-            return;
-        };
-        if exchange.results.len() + layout.keys.len() > RESULT_VALUES_MAX {
-            return;
-        }
-        if !units.charge(due.unit, layout.keys.len() * size_of::<u32>()) {
-            return;
-        }
-        let Some((exchange, formats)) = units.result_mut(due.unit, slot) else { return };
-        let Some(statement) = exchange.statements.get_mut(usize::from(slot)) else { return };
-        let Ok(row) = DataRow::decode(body) else {
-            self.core.undecoded += 1;
-            return;
-        };
-        let before = exchange.results.len();
-        let mut keys = layout.keys.iter().peekable();
-        for (position, value) in row.columns.iter().enumerate() {
-            let Some((key, oid)) = keys.peek() else { break };
-            if usize::from(*key) == position {
-                let format = formats.map_or(Format::Text, |formats| formats.of(position));
-                exchange.results.push(values.column(value, *oid, format));
-                keys.next();
-            }
-        }
-        if exchange.results.len() - before == layout.keys.len() {
-            statement.results += layout.keys.len() as u32;
-        } else {
-            // A row with fewer columns than were described: nothing to rely on.
-            exchange.results.truncate(before);
-            capture.active = false;
-        }
+    }
+
+    fn rows(&mut self, due: Due, slot: u16) -> Option<Rows<'_>> {
+        let Core { units, names, values, capture, undecoded, .. } = &mut self.core;
+        Some(Rows {
+            unit: due.unit,
+            are_counted: due.expect == Expect::Execute,
+            book: units.result_mut(due.unit, slot)?,
+            keys: names.layout_of(capture.layout).map_or(&[], |layout| &layout.keys),
+            keeps_keys: &mut capture.active,
+            values,
+            undecoded,
+        })
     }
 
     fn command_complete(&mut self, due: Due, body: &[u8]) {

@@ -29,6 +29,28 @@ impl<'a> BinaryRow<'a> {
         reader.finish().map(|()| row)
     }
 
+    /// Reads the payload in one pass: `see` gets the values in order, as [`Self::values`] has them. Where it does not decode, as
+    /// [`Self::decode`] says, what it got is void.
+    #[inline]
+    pub fn read(
+        body: &'a [u8],
+        types: &[ColumnType],
+        mut see: impl FnMut(usize, Option<&'a [u8]>),
+    ) -> Result<(), WireError> {
+        let mut reader = Reader::new(body);
+        reader.tag(server::OK)?;
+        let nulls = reader.bytes((types.len() + NULL_BITS_OFFSET).div_ceil(8))?;
+        let row = Self { nulls, values: reader.rest() };
+        for (position, column_type) in types.iter().enumerate() {
+            let value = match row.is_null(position) {
+                true => None,
+                false => Some(column_type.read_value(&mut reader)?),
+            };
+            see(position, value);
+        }
+        reader.finish()
+    }
+
     /// Whether the value at `index` is NULL.
     pub fn is_null(&self, index: usize) -> bool {
         let bit = index + NULL_BITS_OFFSET;

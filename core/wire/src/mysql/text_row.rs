@@ -19,6 +19,21 @@ impl<'a> TextRow<'a> {
         reader.finish().map(|()| Self { values: body })
     }
 
+    /// Reads the payload of a row with so many columns in one pass: `see` gets the values in order. Where it does not decode, as
+    /// [`Self::decode`] says, what it got is void.
+    #[inline]
+    pub fn read(
+        body: &'a [u8],
+        columns: usize,
+        mut see: impl FnMut(usize, Option<&'a [u8]>),
+    ) -> Result<(), WireError> {
+        let mut reader = Reader::new(body);
+        for position in 0..columns {
+            see(position, reader.lenenc_value_le()?);
+        }
+        reader.finish()
+    }
+
     /// Values in order; `None` is NULL.
     pub fn values(&self) -> impl Iterator<Item = Option<&'a [u8]>> + use<'a> {
         let mut reader = Reader::new(self.values);

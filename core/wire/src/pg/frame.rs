@@ -16,6 +16,7 @@ impl FrameHeader {
     /// Reads the header at the start of `bytes`; `None` while fewer than five bytes are there.
     ///
     /// `length_max` bounds the length field (which counts itself) and so what a peer can make a reader wait for.
+    #[inline]
     pub fn peek(bytes: &[u8], length_max: u32) -> Option<Result<Self, WireError>> {
         let (&[tag, a, b, c, d], _) = bytes.split_first_chunk::<HEADER_BYTES>()?;
         let length = i32::from_be_bytes([a, b, c, d]);
@@ -30,6 +31,7 @@ impl FrameHeader {
     }
 
     /// Bytes of the whole frame, header included.
+    #[inline]
     pub fn frame_len(&self) -> usize {
         HEADER_BYTES + self.body_len as usize
     }

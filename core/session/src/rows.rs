@@ -1,0 +1,72 @@
+//! Rows of one result on their way into an exchange: their digest, and the values of the columns that may be keys.
+
+use onetrip_wire::pg::{DataRow, Format, Oid};
+
+use crate::canonical::Values;
+use crate::statements::ResultFormats;
+use crate::units::ResultBook;
+
+/// Values of one result that are kept for finding loops.
+const RESULT_VALUES_MAX: usize = 65_536;
+
+/// Where rows of one result go. It is made once for rows that follow each other: what is the same for all is looked up once.
+#[derive(Debug)]
+pub(crate) struct Rows<'a> {
+    pub(crate) unit: u64,
+    /// Each is counted here, and not by what the server says at the result's end.
+    pub(crate) are_counted: bool,
+    pub(crate) book: ResultBook<'a>,
+    /// Position and type of each column that may be a key.
+    pub(crate) keys: &'a [(u16, Oid)],
+    /// Their values are kept.
+    pub(crate) keeps_keys: &'a mut bool,
+    pub(crate) values: &'a mut Values,
+    pub(crate) undecoded: &'a mut u64,
+}
+
+impl Rows<'_> {
+    /// Keeps a row's keys and adds the row to the result's digest. Returns whether the next one goes the same way.
+    pub(crate) fn add(&mut self, body: &[u8], is_whole: bool) -> bool {
+        let Self { book: ResultBook { statement, formats, .. }, values, .. } = self;
+        statement.rows += u64::from(self.are_counted);
+        let binary = formats.is_some_and(ResultFormats::has_binary);
+        let mut digest = values.digest(statement.result_digest, body);
+        if !is_whole {
+            // A row whose end is not looked at is like no other.
+            digest = values.digest(digest, &self.unit.to_le_bytes());
+        }
+        statement.result_digest = digest & !1 | u64::from(binary);
+        !*self.keeps_keys || !is_whole || self.keep_keys(body, binary)
+    }
+
+    fn keep_keys(&mut self, body: &[u8], is_binary: bool) -> bool {
+        let Self { book, keys, values, .. } = self;
+        let before = book.values.len();
+        if before + keys.len() > RESULT_VALUES_MAX || !book.charge(keys.len() * size_of::<u32>()) {
+            return true;
+        }
+        let mut next = keys.iter();
+        let mut key = next.next();
+        let is_row = DataRow::read(body, |position, value| {
+            let Some((_, oid)) = key.filter(|(at, _)| *at == position) else { return };
+            book.values.push(match book.formats {
+                Some(formats) if is_binary => values.column(value, *oid, formats.of(usize::from(position))),
+                _ => values.column(value, *oid, Format::Text),
+            });
+            key = next.next();
+        });
+        if is_row.is_err() {
+            book.values.truncate(before);
+            *self.undecoded += 1;
+            return true;
+        }
+        if key.is_some() {
+            // A row with fewer columns than were described: nothing to rely on.
+            book.values.truncate(before);
+            *self.keeps_keys = false;
+            return false;
+        }
+        book.statement.results += keys.len() as u32;
+        true
+    }
+}
