@@ -365,3 +365,21 @@ def test_text_with_a_nul_does_not_leave(module: Any, opened: Any) -> None:
         copy.write_row((text,))
     opened.rollback()
     assert opened.execute("SELECT %s::bytea", (text.encode(),)).fetchone() == (text.encode(),)
+
+
+def test_intervals_are_read_however_they_are_written(both: tuple[Any, Any]) -> None:
+    some = [[], ["1 year"], ["-3 years"], ["1 mon"], ["11 mons"], ["-1 mon"], ["1 day"], ["-2 days"], ["300000 days"]]
+    clocks = ["", "04:05:06", "-04:05:06.7", "00:00:00.000001", "23:59:59.999999", "100:00:00", "-123456:07:08.09"]
+    texts = [" ".join([*days, clock]) or "0" for days in some for clock in clocks]
+    texts += ["1 year 2 mons -3 days -04:05:06.789", "-1 year -2 mons +3 days 04:05:06"]
+    ours, theirs = both
+    for style in ("postgres", "iso_8601"):
+        for connection in both:
+            connection.execute(f"SET IntervalStyle = {style}")
+        query = "SELECT one::interval FROM unnest(%s::text[]) WITH ORDINALITY all_of_them(one, at) ORDER BY at"
+        binary = ours.cursor(binary=True).execute(query, (texts,)).fetchall()
+        assert binary == theirs.cursor(binary=True).execute(query, (texts,)).fetchall()
+        if style == "postgres":
+            assert ours.execute(query, (texts,)).fetchall() == theirs.execute(query, (texts,)).fetchall() == binary
+    for connection in both:
+        connection.execute("RESET IntervalStyle")

@@ -118,11 +118,18 @@ const DIGITS_MAX: usize = 7;
 fn leading(text: &[u8], digits_max: usize) -> Option<(i64, &[u8])> {
     let (mut number, mut digits) = (0_i64, 0);
     while let Some(digit @ 0..=9) = text.get(digits).map(|sign| sign.wrapping_sub(b'0')) {
-        number = number.checked_mul(10)?.checked_add(digit.into())?;
+        // It is checked below whether so many digits can be too much.
+        number = number.wrapping_mul(10).wrapping_add(digit.into());
         digits += 1;
+    }
+    if digits > DIGITS_SAFE {
+        number = std::str::from_utf8(&text[..digits]).ok()?.parse().ok()?;
     }
     (1..=digits_max).contains(&digits).then(|| (number, &text[digits..]))
 }
+
+/// Every number of so many digits is an `i64`.
+const DIGITS_SAFE: usize = 18;
 
 /// Days since 2000-01-01 of a day of the Gregorian calendar.
 pub(crate) fn days_of(year: i64, month: i64, day: i64) -> i64 {
@@ -160,8 +167,55 @@ fn seconds(text: &[u8]) -> Option<(i64, &[u8])> {
     let micros = whole.checked_mul(SECOND)?;
     let [b'.', fraction @ ..] = rest else { return Some((micros, rest)) };
     let (number, rest) = leading(fraction, 6)?;
-    let scale = 10_i64.pow(6 - (fraction.len() - rest.len()) as u32);
-    Some((micros.checked_add(number * scale)?, rest))
+    Some((micros.checked_add(number * SCALES[fraction.len() - rest.len()])?, rest))
+}
+
+/// Microseconds of the last of so many digits behind a point.
+const SCALES: [i64; 7] = [SECOND, 100_000, 10_000, 1_000, 100, 10, 1];
+
+/// As [`hours`], for `HH:MM:SS[.ffffff]` with two digits each, as nearly all are; `None` for all else.
+#[inline]
+fn usual_hours(text: &[u8]) -> Option<(i64, &[u8])> {
+    let [a, b, b':', c, d, b':', e, f, rest @ ..] = text else { return None };
+    let digits = [*a, *b, *c, *d, *e, *f].map(|sign| sign.wrapping_sub(b'0'));
+    let [hours, minutes, seconds] =
+        [0, 2, 4].map(|at| i64::from(digits[at]) * 10 + i64::from(digits[at + 1]));
+    if digits.iter().any(|digit| *digit > 9) || minutes > 59 || seconds > 59 {
+        return None;
+    }
+    let micros = hours * HOUR + minutes * MINUTE + seconds * SECOND;
+    match rest {
+        [b'.', fraction @ ..] => {
+            let (number, rest) = leading(fraction, 6)?;
+            Some((micros + number * SCALES[fraction.len() - rest.len()], rest))
+        }
+        [b'0'..=b'9', ..] => None,
+        _ => Some((micros, rest)),
+    }
+}
+
+/// The units that the server writes before the hours.
+#[derive(Clone, Copy)]
+enum Unit {
+    Year,
+    Month,
+    Day,
+}
+
+/// A unit as the server writes it, and the next part; `None` for others, and for other signs in between.
+#[inline]
+fn usual_unit(text: &[u8]) -> Option<(Unit, &[u8])> {
+    let (unit, rest) = match text {
+        [b' ', b'd', b'a', b'y', rest @ ..] => (Unit::Day, rest),
+        [b' ', b'm', b'o', b'n', rest @ ..] => (Unit::Month, rest),
+        [b' ', b'y', b'e', b'a', b'r', rest @ ..] => (Unit::Year, rest),
+        _ => return None,
+    };
+    match rest.strip_prefix(b"s").unwrap_or(rest) {
+        [] => Some((unit, &[])),
+        [b' ', rest @ ..] => Some((unit, rest.trim_ascii_start())),
+        _ => None,
+    }
 }
 
 /// Seconds to the east of `Z` or `±HH[:MM[:SS]]`.
@@ -205,7 +259,23 @@ pub(crate) fn interval(text: &[u8]) -> Option<(i32, i32, i64)> {
             [b'-', digits @ ..] => (-1, digits),
             [b'+', digits @ ..] | digits => (1, digits),
         };
+        if let Some((clock, after)) = usual_hours(digits) {
+            micros = micros.checked_add(sign * clock)?;
+            rest = next_word(after)?;
+            continue;
+        }
         let (count, after) = leading(digits, usize::MAX)?;
+        let of = |unit: i64| (sign * count).checked_mul(unit);
+        let whole = |unit: i64| of(unit).and_then(|count| i32::try_from(count).ok());
+        if let Some((unit, after)) = usual_unit(after) {
+            match unit {
+                Unit::Year => months = months.checked_add(whole(12)?)?,
+                Unit::Month => months = months.checked_add(whole(1)?)?,
+                Unit::Day => days = days.checked_add(whole(1)?)?,
+            }
+            rest = after;
+            continue;
+        }
         if after.starts_with(b":") {
             let (clock, after) = hours(digits)?;
             micros = micros.checked_add(sign * clock)?;
@@ -216,13 +286,12 @@ pub(crate) fn interval(text: &[u8]) -> Option<(i32, i32, i64)> {
         let unit = next_word(if is_whole { after } else { seconds(digits)?.1 })?;
         let (unit, after) =
             unit.split_at(unit.iter().position(u8::is_ascii_whitespace).unwrap_or(unit.len()));
-        let of = |unit: i64| (sign * count).checked_mul(unit);
         match unit.strip_suffix(b"s").unwrap_or(unit) {
             _ if unit.starts_with(b"sec") => micros = micros.checked_add(sign * seconds(digits)?.0)?,
             _ if !is_whole => return None,
-            b"year" => months = months.checked_add(i32::try_from(of(12)?).ok()?)?,
-            b"mon" | b"month" => months = months.checked_add(i32::try_from(of(1)?).ok()?)?,
-            b"day" => days = days.checked_add(i32::try_from(of(1)?).ok()?)?,
+            b"year" => months = months.checked_add(whole(12)?)?,
+            b"mon" | b"month" => months = months.checked_add(whole(1)?)?,
+            b"day" => days = days.checked_add(whole(1)?)?,
             b"hour" => micros = micros.checked_add(of(HOUR)?)?,
             b"min" | b"minute" => micros = micros.checked_add(of(MINUTE)?)?,
             _ => return None,

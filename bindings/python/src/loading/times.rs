@@ -410,9 +410,9 @@ fn delta(py: Python<'_>, months: i32, days: i32, micros: i64) -> PyResult<Bound<
     let all = of_months + i64::from(days) + micros.div_euclid(DAY);
     let micros = micros.rem_euclid(DAY);
     let all = i32::try_from(all).map_err(|_| PyOverflowError::new_err("an interval that is too long"))?;
-    // Both are less than a day.
+    // Both are less than a day, so that there is nothing to carry.
     let (seconds, micros) = ((micros / SECOND) as i32, (micros % SECOND) as i32);
-    Ok(PyDelta::new(py, all, seconds, micros, true)?.into_any())
+    Ok(PyDelta::new(py, all, seconds, micros, false)?.into_any())
 }
 
 fn is_range(py: Python<'_>, error: &PyErr) -> bool {
