@@ -14,7 +14,6 @@ mod transaction;
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 use foldhash::fast::RandomState;
 use onetrip_ledger::{Moment, TransactionStatus};
@@ -30,15 +29,11 @@ pub use self::knowledge::Knowledge;
 pub(crate) use self::knowledge::{Backends, Database, Stamp};
 pub(crate) use self::names::Names;
 pub(crate) use self::path::Path;
-pub(crate) use self::place::Place;
+pub(crate) use self::place::{Place, SETTINGS_FRESH};
 use self::proofs::Statement;
 pub(crate) use self::proofs::{UNPROVEN_MAX, Verdict};
 pub(crate) use self::settings::Settings;
 pub(crate) use self::transaction::{Isolation, Transaction};
-
-/// A configuration that is read anew changes what the session has not set itself: what depends on settings is relied on
-/// for so long after the server was asked.
-pub(crate) const SETTINGS_FRESH: Duration = Duration::from_secs(2);
 
 /// What one session knows.
 #[derive(Debug, Default)]

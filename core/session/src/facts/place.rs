@@ -1,5 +1,11 @@
 //! Where names are resolved.
 
+use std::time::Duration;
+
+/// A configuration that is read anew changes what the session has not set itself: what depends on settings is relied on
+/// for so long after the server was asked.
+pub(crate) const SETTINGS_FRESH: Duration = Duration::from_secs(2);
+
 /// Where names are resolved, and all else that an answer to a Parse depends on.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(crate) struct Place {
