@@ -24,14 +24,13 @@ def columns(answer: Answer) -> dict[str, numpy.ndarray[Any, Any]]:
     if len(set(names)) < len(names):
         raise ProgrammingError("several columns have the same name: name them by AS")
     buffers = answer.buffers()
-    is_plain = all(made is not None and _has_arrays(made[0]) for made in buffers)
-    values = [] if is_plain else answer.many(len(answer))
+    lists = answer.lists([made is None or not _has_arrays(made[0]) for made in buffers])
     answer.seek(len(answer))
     arrays = {}
-    for at, (name, made) in enumerate(zip(names, buffers, strict=True)):
-        if made is None or not _has_arrays(made[0]):
-            arrays[name] = _of_values([row[at] for row in values])
-        else:
+    for name, made, values in zip(names, buffers, lists, strict=True):
+        if values is not None:
+            arrays[name] = _of_values(values)
+        elif made is not None:
             kind, length, nulls, validity, data = made
             arrays[name] = _of_buffers(kind, length, nulls, validity, data)
     return arrays

@@ -195,6 +195,32 @@ impl Answer {
         }
     }
 
+    /// The rows that are left, by columns, as lists of values; `None` for a column that is not wanted.
+    fn lists<'py>(&self, py: Python<'py>, wanted: Vec<bool>) -> PyResult<Vec<Option<Bound<'py, PyList>>>> {
+        let Some(rows) = &self.done.rows else { return Ok(Vec::new()) };
+        let mut lists: Vec<Option<Vec<Bound<'py, PyAny>>>> =
+            wanted.into_iter().map(|is_wanted| is_wanted.then(|| Vec::with_capacity(self.left()))).collect();
+        let last = lists.iter().rposition(Option::is_some).map_or(0, |at| at + 1);
+        let mut place = self.place;
+        while let Some(row) = rows.next_row(&mut place) {
+            let mut values = row.values();
+            for ((list, loader), column) in
+                lists[..last].iter_mut().zip(&self.loaders).zip(row.columns().iter())
+            {
+                let value = values.next();
+                let Some(list) = list else { continue };
+                list.push(match (value, row.format()) {
+                    (None, _) => Loaded(&Loader::Missing, Some(b"")).into_pyobject(py)?,
+                    (Some(value), Format::Text) => Loaded(loader, value).into_pyobject(py)?,
+                    (Some(value), Format::Binary) => {
+                        LoadedBinary(loader, &column.ty, value).into_pyobject(py)?
+                    }
+                });
+            }
+        }
+        lists.into_iter().map(|list| list.map(|list| PyList::new(py, list)).transpose()).collect()
+    }
+
     /// Goes to where so many rows were read.
     fn seek(&mut self, row: usize) {
         let rows: Option<&ResultSet> = self.done.rows.as_deref();

@@ -60,6 +60,21 @@ def test_what_is_left_of_a_result_and_what_is_empty(connection: onetrip.Connecti
         connection.execute("SET work_mem TO '4MB'").fetch_numpy()
 
 
+def test_values_are_made_only_where_an_array_has_them(connection: onetrip.Connection) -> None:
+    made: list[str] = []
+    for name in ("int4", "point"):
+        connection.adapters.register_loader(name, lambda text: made.append(str(text)) or text)
+    query = "SELECT i, '(1,2)'::point AS p FROM generate_series(1, 3) AS i"
+    cursor = connection.cursor()
+    cursor.execute(query)
+    cursor.fetchone()
+    made.clear()
+    columns = cursor.fetch_numpy()
+    assert (columns["i"].tolist(), len(columns["p"]), len(made)) == ([2, 3], 2, 2)
+    binary = connection.cursor(binary=True).execute(query).fetch_numpy()
+    assert (binary["i"].tolist(), [type(value) for value in binary["p"]]) == ([1, 2, 3], [bytes] * 3)
+
+
 def test_named_cursors_and_event_loops(connection: onetrip.Connection, server: dict[str, Any]) -> None:
     query = "SELECT CASE WHEN i <> 150 THEN i END AS i, i::text AS t FROM generate_series(1, 200) AS i"
     expected = [None if i == 150 else i for i in range(2, 201)]
