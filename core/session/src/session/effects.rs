@@ -130,7 +130,12 @@ impl Session {
         for text in unrun {
             self.cursors.code_runs(&self.facts);
             match text.effect {
-                Effect::Read => self.may_write(now, text.template),
+                Effect::Read => {
+                    if self.verdict(now, text.template) == Verdict::Open {
+                        self.facts.want_proof(now, text.template); // nothing counts before it is proven
+                    }
+                    self.may_write(now, text.template);
+                }
                 _ => self.forget(false),
             }
         }
