@@ -29,7 +29,7 @@ pub use self::knowledge::Knowledge;
 pub(crate) use self::knowledge::{Backends, Database, Stamp};
 pub(crate) use self::names::Names;
 pub(crate) use self::path::Path;
-pub(crate) use self::place::{Place, SETTINGS_FRESH};
+pub(crate) use self::place::{Place, are_settings_fresh};
 use self::proofs::Statement;
 pub(crate) use self::proofs::{UNPROVEN_MAX, Verdict};
 pub(crate) use self::settings::Settings;
@@ -349,14 +349,13 @@ impl Facts {
     /// Whether the session surely has no statement_timeout.
     pub(crate) fn is_untimed(&self, now: Moment) -> bool {
         let State::Known(known) = &self.state else { return false };
-        known.is_untimed && now.since(known.at) < SETTINGS_FRESH.as_nanos() as u64
+        known.is_untimed && are_settings_fresh(known.at, now)
     }
 
     /// Where the session's statements are parsed, and with which settings, if that is surely known now.
     pub(crate) fn place(&self, now: Moment) -> Option<&Place> {
         let State::Known(known) = &self.state else { return None };
-        let is_recent = now.since(known.at) < SETTINGS_FRESH.as_nanos() as u64;
-        self.place.as_ref().filter(|_| is_recent && self.is_known())
+        self.place.as_ref().filter(|_| are_settings_fresh(known.at, now) && self.is_known())
     }
 
     /// Whether the server may let a Parse wait for a safe snapshot, where [`Self::place`] is known: it takes the transaction's
@@ -368,7 +367,7 @@ impl Facts {
     /// Whether what [`Self::place`] rests on is merely too old: nothing was sent that may have changed it.
     pub(crate) fn renew_settings(&mut self, now: Moment) {
         let State::Known(known) = &self.state else { return };
-        if now.since(known.at) >= SETTINGS_FRESH.as_nanos() as u64 {
+        if !are_settings_fresh(known.at, now) {
             (self.state, self.place) = (State::Unknown, None);
         }
     }

@@ -2,9 +2,16 @@
 
 use std::time::Duration;
 
+use onetrip_ledger::Moment;
+
 /// A configuration that is read anew changes what the session has not set itself: what depends on settings is relied on
 /// for so long after the server was asked.
-pub(crate) const SETTINGS_FRESH: Duration = Duration::from_secs(2);
+const SETTINGS_FRESH: Duration = Duration::from_secs(2);
+
+/// Whether settings may be relied on `now` as they were `then`.
+pub(crate) fn are_settings_fresh(then: Moment, now: Moment) -> bool {
+    now.since(then) < SETTINGS_FRESH.as_nanos() as u64
+}
 
 /// Where names are resolved, and all else that an answer to a Parse depends on.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]

@@ -98,7 +98,7 @@ impl Watching {
     /// that is not sure before it is proven.
     pub(crate) fn settings_asked(&mut self, facts: &Facts, now: Moment) {
         self.placing.clear();
-        self.unplaced.retain(|(asked, _)| is_of_now(facts, asked) && asked.is_recent(now));
+        self.drop_doubtful(facts, now);
         if facts.are_reads_proven() {
             self.placing.append(&mut self.unplaced);
         }
@@ -115,11 +115,15 @@ impl Watching {
     /// changed was said there.
     pub(crate) fn learn_unplaced(&mut self, facts: &Facts, descriptions: &Descriptions, now: Moment) {
         let Some(place) = facts.place(now) else { return };
+        self.drop_doubtful(facts, now);
         for (asked, said) in self.unplaced.drain(..) {
-            if is_of_now(facts, &asked) && asked.is_recent(now) {
-                descriptions.said(place, &asked, said);
-            }
+            descriptions.said(place, &asked, said);
         }
+    }
+
+    /// Keeps what was surely said where the session is now.
+    fn drop_doubtful(&mut self, facts: &Facts, now: Moment) {
+        self.unplaced.retain(|(asked, _)| is_of_now(facts, asked) && asked.is_recent(now));
     }
 }
 

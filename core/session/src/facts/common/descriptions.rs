@@ -8,9 +8,7 @@ use foldhash::fast::RandomState;
 use onetrip_ledger::Moment;
 use onetrip_wire::pg::Oid;
 
-use crate::facts::Place;
-use crate::facts::SETTINGS_FRESH;
-use crate::facts::Stamp;
+use crate::facts::{Place, Stamp, are_settings_fresh};
 
 /// Longest text that is kept, in bytes.
 const TEXT_BYTES_MAX: usize = 8 * 1024;
@@ -81,7 +79,7 @@ impl Asked {
 
     /// Whether it was sent so shortly ago that no configuration counts that was read anew since.
     pub(crate) fn is_recent(&self, now: Moment) -> bool {
-        now.since(self.stamp.at) < SETTINGS_FRESH.as_nanos() as u64
+        are_settings_fresh(self.stamp.at, now)
     }
 
     /// Whether the server has read it at this epoch and generation.
