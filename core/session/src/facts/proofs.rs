@@ -184,6 +184,15 @@ impl Facts {
         }
     }
 
+    /// What is known of them as [`Self::verdict`] says. What an open one takes is looked up.
+    pub(crate) fn verdict_wanted(&mut self, now: Moment, template: u32) -> Verdict {
+        let verdict = self.verdict(now, template);
+        if verdict == Verdict::Open {
+            self.want_proof(now, template);
+        }
+        verdict
+    }
+
     /// The relations that a statement names which is proven to only read, by object id.
     pub(crate) fn relations_of(&self, template: u32) -> Option<Arc<[Oid]>> {
         Some(self.pure(template)?.named.iter().map(|(_, oid)| *oid).collect())

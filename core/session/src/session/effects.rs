@@ -106,9 +106,8 @@ impl Session {
         match text.effect {
             Effect::MayDefine => self.doubt_functions(Doubt::Called),
             effect => {
-                if effect == Effect::Read && self.verdict(now, text.template) == Verdict::Open {
-                    // Once it is proven, it leaves no doubt.
-                    self.facts.want_proof(now, text.template);
+                if effect == Effect::Read {
+                    self.facts.verdict_wanted(now, text.template); // once it is proven, it leaves no doubt
                 }
                 self.doubt_what_runs(now, effect, text);
             }
@@ -131,9 +130,7 @@ impl Session {
             self.cursors.code_runs(&self.facts);
             match text.effect {
                 Effect::Read => {
-                    if self.verdict(now, text.template) == Verdict::Open {
-                        self.facts.want_proof(now, text.template); // nothing counts before it is proven
-                    }
+                    self.facts.verdict_wanted(now, text.template); // nothing counts before it is proven
                     self.may_write(now, text.template);
                 }
                 _ => self.forget(false),
@@ -215,9 +212,7 @@ impl Session {
         if self.facts.transaction.misses_state() {
             self.facts.miss_state();
         }
-        if self.verdict(now, template) == Verdict::Open {
-            self.facts.want_proof(now, template);
-        }
+        self.facts.verdict_wanted(now, template);
     }
 
     /// Whether everything that was sent since the session's state was last known has only read, unless `rule` does without.

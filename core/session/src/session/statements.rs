@@ -126,11 +126,7 @@ impl Session {
         if !is_harmless || effect != Effect::Read {
             return false;
         }
-        let proof = self.verdict(now, template);
-        if proof == Proof::Open {
-            self.facts.want_proof(now, template);
-        }
-        proof == Proof::Reads
+        self.facts.verdict_wanted(now, template) == Proof::Reads
     }
 
     /// Whether the statement is an INSERT, UPDATE, DELETE or MERGE that returns no rows, whatever its tables are (rule S1).

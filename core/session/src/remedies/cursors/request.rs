@@ -340,11 +340,7 @@ fn is_proven(facts: &mut Facts, now: Moment, template: u32, since: Opened) -> Pr
             return Proof::Open;
         }
     }
-    match facts.verdict(now, template) {
-        Proof::Open => {
-            facts.want_proof(now, template);
-            Proof::Open
-        }
+    match facts.verdict_wanted(now, template) {
         Proof::MayAct if !Rule::Plain.is_kept() => Proof::Reads,
         proof => proof,
     }
