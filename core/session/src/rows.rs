@@ -6,9 +6,6 @@ use crate::canonical::Values;
 use crate::statements::ResultFormats;
 use crate::units::ResultBook;
 
-/// Values of one result that are kept for finding loops.
-const RESULT_VALUES_MAX: usize = 65_536;
-
 /// Where rows of one result go. It is made once for rows that follow each other: what is the same for all is looked up once.
 #[derive(Debug)]
 pub(crate) struct Rows<'a> {
@@ -27,24 +24,18 @@ pub(crate) struct Rows<'a> {
 impl Rows<'_> {
     /// Keeps a row's keys and adds the row to the result's digest. Returns whether the next one goes the same way.
     pub(crate) fn add(&mut self, body: &[u8], is_whole: bool) -> bool {
-        let Self { book: ResultBook { statement, formats, .. }, values, .. } = self;
-        statement.rows += u64::from(self.are_counted);
-        let binary = formats.is_some_and(ResultFormats::has_binary);
-        let mut digest = values.digest(statement.result_digest, body);
-        if !is_whole {
-            // A row whose end is not looked at is like no other.
-            digest = values.digest(digest, &self.unit.to_le_bytes());
-        }
-        statement.result_digest = digest & !1 | u64::from(binary);
-        !*self.keeps_keys || !is_whole || self.keep_keys(body, binary)
+        self.book.statement.rows += u64::from(self.are_counted);
+        let is_binary = self.book.formats.is_some_and(ResultFormats::has_binary);
+        self.book.add_to_digest(self.values, self.unit, (body, is_whole), is_binary);
+        !*self.keeps_keys || !is_whole || self.keep_keys(body, is_binary)
     }
 
     fn keep_keys(&mut self, body: &[u8], is_binary: bool) -> bool {
         let Self { book, keys, values, .. } = self;
-        let before = book.values.len();
-        if before + keys.len() > RESULT_VALUES_MAX || !book.charge(keys.len() * size_of::<u32>()) {
+        if !book.has_room_for(keys.len()) {
             return true;
         }
+        let before = book.values.len();
         let mut next = keys.iter();
         let mut key = next.next();
         let is_row = DataRow::read(body, |position, value| {

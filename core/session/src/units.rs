@@ -7,6 +7,7 @@ use onetrip_ledger::{
     UnitKind,
 };
 
+use crate::canonical::Values;
 use crate::parameters::Parameters;
 use crate::statements::ResultFormats;
 
@@ -25,6 +26,8 @@ const POOL_MAX: usize = 64;
 const POOLED_MAX: usize = 256;
 /// Bytes of all live units, at most: what is beyond is counted only.
 const UNITS_BYTES_MAX: usize = EXCHANGE_BYTES_MAX;
+/// Values of one result that are kept for finding loops.
+const RESULT_VALUES_MAX: usize = 65_536;
 /// What a trace takes for an exchange without its statements and values.
 const EXCHANGE_BYTES: usize = 128;
 
@@ -40,9 +43,25 @@ pub(crate) struct ResultBook<'u> {
 }
 
 impl ResultBook<'_> {
-    /// Whether so many more bytes of the unit are kept; they are then taken for it.
-    pub(crate) fn charge(&mut self, bytes: usize) -> bool {
-        self.room.charge(bytes)
+    /// Adds a row of this unit to the result's digest.
+    pub(crate) fn add_to_digest(
+        &mut self,
+        values: &Values,
+        unit: u64,
+        (body, is_whole): (&[u8], bool),
+        is_binary: bool,
+    ) {
+        let mut digest = values.digest(self.statement.result_digest, body);
+        if !is_whole {
+            // A row whose end is not looked at is like no other.
+            digest = values.digest(digest, &unit.to_le_bytes());
+        }
+        self.statement.result_digest = digest & !1 | u64::from(is_binary);
+    }
+
+    /// Whether a row's keys, so many, are kept; room is then taken for them.
+    pub(crate) fn has_room_for(&mut self, keys: usize) -> bool {
+        self.values.len() + keys <= RESULT_VALUES_MAX && self.room.charge(keys * size_of::<u32>())
     }
 }
 

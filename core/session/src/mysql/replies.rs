@@ -10,8 +10,6 @@ use super::login::on_wire;
 use super::values::{self, Form};
 use crate::contract::INSPECT_BYTES_MAX;
 
-/// Values of one result that are kept for finding loops.
-const RESULT_VALUES_MAX: usize = 65_536;
 /// A server that claims more rows cannot be believed.
 const ROWS_MAX: u64 = 1 << 47;
 
@@ -79,20 +77,14 @@ impl Books {
         let is_whole = body.len() as u64 == row.payload_len;
         let Self { units, names, values, capture, scratch, undecoded, .. } = self;
         let Some(mut book) = units.result_mut(number, slot) else { return };
-        let mut digest = values.digest(book.statement.result_digest, body);
-        if !is_whole {
-            // A row whose end is not looked at is like no other.
-            digest = values.digest(digest, &number.to_le_bytes());
-        }
-        book.statement.result_digest = digest & !1 | u64::from(row.is_binary);
+        book.add_to_digest(values, number, (body, is_whole), row.is_binary);
         let Some(layout) =
             names.layout_of(capture.described.layout).filter(|_| capture.is_active && is_whole)
         else {
             return;
         };
         let width = layout.keys.len();
-        let has_room = book.values.len() + width <= RESULT_VALUES_MAX;
-        if !has_room || !book.charge(width * size_of::<u32>()) {
+        if !book.has_room_for(width) {
             return;
         }
         let before = book.values.len();

@@ -5,9 +5,9 @@ use onetrip_wire::Reader;
 use onetrip_wire::pg::{Format, FunctionCall, FunctionCallResponse, Oid};
 
 use super::Session;
+use super::core::Core;
 use crate::reply_queue::{Due, Expect};
 use crate::statements::{ResultFormats, Text};
-use crate::units::ResultBook;
 
 /// Types of arguments and results, which the protocol does not name: whole numbers by their length.
 const INT4: Oid = 23;
@@ -55,19 +55,16 @@ impl Session {
             return;
         };
         let Some(slot) = due.statement else { return };
-        let Some(ResultBook { statement, values, formats, .. }) = self.core.units.result_mut(due.unit, slot)
-        else {
-            return;
-        };
-        let format = formats.map_or(Format::Text, |formats| formats.of(0));
-        statement.rows = 1;
-        let binary = u64::from(format == Format::Binary);
-        statement.result_digest = self.core.values.digest(statement.result_digest, body) & !1 | binary;
-        let value = self.core.values.column(response.value, type_of(response.value), format);
-        if value != 0 && statement.results == 0 && values.is_empty() {
-            statement.key_columns = 1;
-            statement.results = 1;
-            values.push(value);
+        let Core { units, values, .. } = &mut self.core;
+        let Some(mut book) = units.result_mut(due.unit, slot) else { return };
+        let format = book.formats.map_or(Format::Text, |formats| formats.of(0));
+        book.statement.rows = 1;
+        book.add_to_digest(values, due.unit, (body, true), format == Format::Binary);
+        let value = values.column(response.value, type_of(response.value), format);
+        if value != 0 && book.statement.results == 0 && book.values.is_empty() {
+            book.statement.key_columns = 1;
+            book.statement.results = 1;
+            book.values.push(value);
         }
     }
 }
