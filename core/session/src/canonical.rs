@@ -46,11 +46,8 @@ impl Values {
 
     /// The hash of a column's value where it can be a key, in the 32 bits that results are kept in.
     pub(crate) fn column(&mut self, value: Option<&[u8]>, oid: Oid, format: Format) -> u32 {
-        let Some(bytes) = value.filter(|bytes| bytes.len() <= KEY_BYTES_MAX) else { return 0 };
-        if format == Format::Text {
-            return self.hasher.hash(bytes) as u32; // as most are
-        }
-        canonical(bytes, oid, format, &mut self.scratch)
+        let key = value.filter(|bytes| bytes.len() <= KEY_BYTES_MAX);
+        key.and_then(|bytes| canonical(bytes, oid, format, &mut self.scratch))
             .map_or(0, |canonical| self.hasher.hash(canonical) as u32)
     }
 
@@ -81,10 +78,15 @@ pub(crate) fn is_key_type(oid: Oid) -> bool {
         || oid >= FIRST_USER_OID
 }
 
+#[inline]
 fn canonical<'a>(bytes: &'a [u8], oid: Oid, format: Format, scratch: &'a mut Vec<u8>) -> Option<&'a [u8]> {
     if format == Format::Text || TEXT_TYPES.contains(&oid) || oid >= FIRST_USER_OID {
-        return Some(bytes);
+        return Some(bytes); // as most are
     }
+    text_of_binary(bytes, oid, scratch)
+}
+
+fn text_of_binary<'a>(bytes: &[u8], oid: Oid, scratch: &'a mut Vec<u8>) -> Option<&'a [u8]> {
     scratch.clear();
     let number = match (oid, bytes) {
         (INT2, &[a, b]) => i64::from(i16::from_be_bytes([a, b])),

@@ -56,6 +56,7 @@ impl Form {
     }
 
     /// A value as a text has it; `None` for one that has no text here.
+    #[inline]
     pub(super) fn text<'v>(
         self,
         value: &'v [u8],
@@ -65,8 +66,13 @@ impl Form {
         use ColumnType as T;
         let is_long_text = matches!(self.column_type, T::TINY_BLOB | T::BLOB | T::MEDIUM_BLOB | T::LONG_BLOB);
         if !is_binary || self.is_text() || is_long_text {
-            return Some(value);
+            return Some(value); // as most are
         }
+        self.text_of_number(value, scratch)
+    }
+
+    fn text_of_number<'v>(self, value: &[u8], scratch: &'v mut Vec<u8>) -> Option<&'v [u8]> {
+        use ColumnType as T;
         let number = match *value {
             [a] if self.column_type == T::TINY => i64::from(i8::from_le_bytes([a])),
             [a, b] if matches!(self.column_type, T::SHORT | T::YEAR) => i64::from(i16::from_le_bytes([a, b])),
@@ -113,11 +119,8 @@ pub(super) fn column(
     is_binary: bool,
     scratch: &mut Vec<u8>,
 ) -> u32 {
-    let Some(bytes) = value.filter(|bytes| bytes.len() <= KEY_BYTES_MAX) else { return 0 };
-    if !is_binary {
-        return values.literal(bytes) as u32; // as most are
-    }
-    form.text(bytes, is_binary, scratch).map_or(0, |text| values.literal(text) as u32)
+    let key = value.filter(|bytes| bytes.len() <= KEY_BYTES_MAX);
+    key.and_then(|bytes| form.text(bytes, is_binary, scratch)).map_or(0, |text| values.literal(text) as u32)
 }
 
 #[cfg(test)]
