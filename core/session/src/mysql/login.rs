@@ -134,9 +134,7 @@ impl Books {
         self.refused(state_of(None), message.as_bytes());
         true
     }
-}
 
-impl Books {
     /// The gateway does not pass a login on, of which nothing was looked at.
     pub(super) fn login_refused(&mut self, message: &str) {
         self.opened_unseen(self.began_at);
