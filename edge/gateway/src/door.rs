@@ -112,22 +112,11 @@ impl Door {
     /// The server speaks first, so it is dialled before the client has said anything.
     async fn serve_mysql(mut self, client: Client) -> Result<(), GatewayError> {
         let mut opening = Opening::watched(client, Arc::clone(&self.shared), self.recorder.clone());
-        let mut dialled = tokio::select! {
+        let dialled = tokio::select! {
             biased;
-            dialled = opening.dial() => dialled,
+            dialled = opening.dial_and_secure() => dialled,
             _ = self.stop.wait_for(|stop| *stop != Stop::No) => Err(opening.refuse_for_stop()),
         };
-        if let Ok((server, upstream)) = &mut dialled {
-            opening.session.connected(opening.shared.now());
-            let secured = tokio::select! {
-                biased;
-                secured = opening.secure(server, upstream) => secured,
-                _ = self.stop.wait_for(|stop| *stop != Stop::No) => Err(opening.refuse_for_stop()),
-            };
-            if let Err(error) = secured {
-                dialled = Err(error);
-            }
-        }
         self.hand_over(opening, dialled).await
     }
 

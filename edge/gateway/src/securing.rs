@@ -29,9 +29,17 @@ struct Securing<'u> {
 }
 
 impl Opening<MysqlSession> {
+    /// Dials the server, and speaks TLS with it where the settings say so.
+    pub(crate) async fn dial_and_secure(&mut self) -> Result<(Leg, Upstream), GatewayError> {
+        let (mut server, upstream) = self.dial().await?;
+        self.session.connected(self.shared.now());
+        self.secure(&mut server, &upstream).await?;
+        Ok((server, upstream))
+    }
+
     /// Speaks TLS with the server where the settings say so. The client's login is left to the worker. A client that leaves
     /// before it, or a server that will not have it, is left to the worker as well.
-    pub(crate) async fn secure(&mut self, server: &mut Leg, upstream: &Upstream) -> Result<(), GatewayError> {
+    async fn secure(&mut self, server: &mut Leg, upstream: &Upstream) -> Result<(), GatewayError> {
         let Some(plan) = upstream.plan_after_greeting() else { return Ok(()) };
         let with = Securing { plan, host: upstream.host(), patience: upstream.patience() };
         let greeted = match timeout(with.patience, self.is_tls_offered(server, &with)).await {
