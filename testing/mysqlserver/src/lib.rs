@@ -70,6 +70,37 @@ impl MysqlServer {
     }
 }
 
+/// A certificate of `localhost` that signs itself, and its key, in PEM form.
+#[derive(Debug, Clone)]
+pub struct Certificate {
+    /// The file of the certificate, which is its own root.
+    pub file: String,
+    /// That of its key.
+    pub key: String,
+}
+
+impl Certificate {
+    /// Makes one by openssl. A server that runs as another user can read it.
+    pub fn make(directory: &Path) -> Self {
+        let at = |name: &str| directory.join(name).display().to_string();
+        let made = Self { file: at("cert.pem"), key: at("key.pem") };
+        let openssl = Command::new("openssl")
+            .args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"])
+            .args(["-addext", "subjectAltName=DNS:localhost", "-keyout", &made.key, "-out", &made.file])
+            .output()
+            .expect("openssl runs");
+        assert!(openssl.status.success(), "{}", String::from_utf8_lossy(&openssl.stderr));
+        let chmod = Command::new("chmod").args(["-R", "a+rX"]).arg(directory).status();
+        assert!(chmod.expect("it runs").success());
+        made
+    }
+
+    /// What a server shows it by.
+    pub fn options(&self) -> [String; 2] {
+        [format!("--ssl-cert={}", self.file), format!("--ssl-key={}", self.key)]
+    }
+}
+
 impl Address {
     fn read(line: &str) -> Option<Self> {
         let value: serde_json::Value = serde_json::from_str(line).ok()?;

@@ -6,7 +6,7 @@ use std::process::{Output, Stdio};
 use std::sync::{LazyLock, Mutex};
 
 use common::onetrip;
-use onetrip_mysqlserver::{Kind, MysqlServer, repository};
+use onetrip_mysqlserver::{Certificate, Kind, MysqlServer, repository};
 use serde_json::Value;
 
 /// Finds its database as programs do, and asks for children one by one.
@@ -211,23 +211,9 @@ for number in range(10):
 #[test]
 fn a_program_that_requires_tls_is_counted_and_the_gateway_requires_it() {
     let directory = tempfile::tempdir().expect("a directory");
-    let file = |name: &str| directory.path().join(name).display().to_string();
-    let (key, certificate) = (file("key.pem"), file("cert.pem"));
-    let made = std::process::Command::new("openssl")
-        .args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"])
-        .args(["-addext", "subjectAltName=DNS:localhost", "-keyout", &key, "-out", &certificate])
-        .output()
-        .expect("openssl runs");
-    assert!(made.status.success(), "{}", text(&made.stderr));
-    let chmod = std::process::Command::new("chmod").args(["-R", "a+rX"]).arg(directory.path()).status();
-    assert!(chmod.expect("it runs").success());
-    let options = [
-        format!("--ssl-cert={certificate}"),
-        format!("--ssl-key={key}"),
-        "--require-secure-transport=ON".to_owned(),
-    ];
-    let options: Vec<&str> = options.iter().map(String::as_str).collect();
-    let server = MysqlServer::start(Kind::MariaDb, &options);
+    let made = Certificate::make(directory.path());
+    let ([shown, key], certificate) = (made.options(), made.file);
+    let server = MysqlServer::start(Kind::MariaDb, &[&shown, &key, "--require-secure-transport=ON"]);
     let at = format!("mysql://onetrip:onetrip-secret@localhost:{}/onetrip", server.at.port);
     let run = |url: &str, options: &[&str]| {
         let mut command = onetrip();

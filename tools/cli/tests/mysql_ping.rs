@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use std::thread;
 
 use common::onetrip;
-use onetrip_mysqlserver::{Kind, MysqlServer};
+use onetrip_mysqlserver::{Certificate, Kind, MysqlServer};
 use serde_json::Value;
 
 fn ping(target: &str) -> Command {
@@ -95,19 +95,9 @@ fn each_trip_of_opening_a_session_is_told_by_real_servers() {
 fn tls_costs_its_trips_and_checks_what_it_is_told_to_check() {
     let directory = std::env::temp_dir().join(format!("onetrip-mysql-ping-{}", std::process::id()));
     std::fs::create_dir_all(&directory).unwrap();
-    let file = |name: &str| directory.join(name).display().to_string();
-    let (key, certificate) = (file("key.pem"), file("cert.pem"));
-    let made = Command::new("openssl")
-        .args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"])
-        .args(["-addext", "subjectAltName=DNS:localhost", "-keyout", &key, "-out", &certificate])
-        .output()
-        .unwrap();
-    assert!(made.status.success(), "{}", said(&made));
-    let chmod = Command::new("chmod").args(["-R", "a+rX", &directory.display().to_string()]).status();
-    assert!(chmod.unwrap().success());
-    let options = [format!("--ssl-cert={certificate}"), format!("--ssl-key={key}")];
-    let options: Vec<&str> = options.iter().map(String::as_str).collect();
-    let server = MysqlServer::start(Kind::MariaDb, &options);
+    let made = Certificate::make(&directory);
+    let ([shown, key], certificate) = (made.options(), made.file);
+    let server = MysqlServer::start(Kind::MariaDb, &[&shown, &key]);
     let port = server.at.port;
     let target = |more: &str| format!("mysql://onetrip:onetrip-secret@localhost:{port}/onetrip{more}");
     let expected = [("tcp_connect", 1), ("greeting", 1), ("tls_handshake", 1), ("login", 1)];

@@ -12,7 +12,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, SubjectPublicKeyInfoDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use crate::Watching;
-use crate::tls::Certificates;
+use crate::tls::certificate;
 
 const CHALLENGE: &[u8; 20] = b"1234567890abcdefghij";
 const OK: &[u8] = b"\0\0\0\x02\0\0\0";
@@ -59,11 +59,10 @@ fn greeting() -> Vec<u8> {
 
 /// A server that wants the password itself, since TLS is there. Gives what it heard.
 fn serve(listener: TcpListener) -> Vec<(u8, Vec<u8>)> {
-    let certificates = Certificates::get();
-    let read = |path: String| std::fs::read(path).expect("it was made");
-    let chain =
-        vec![CertificateDer::from_pem_slice(&read(certificates.certificate())).expect("a certificate")];
-    let key = PrivateKeyDer::from_pem_slice(&read(certificates.key())).expect("a key");
+    let read = |path: &String| std::fs::read(path).expect("it was made");
+    let own = certificate();
+    let chain = vec![CertificateDer::from_pem_slice(&read(&own.file)).expect("a certificate")];
+    let key = PrivateKeyDer::from_pem_slice(&read(&own.key)).expect("a key");
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -89,7 +88,7 @@ fn a_password_under_the_gateways_key_reaches_the_server_under_tls() {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
     let port = listener.local_addr().expect("it is bound").port();
     let server = thread::spawn(move || serve(listener));
-    let root = Certificates::get().certificate();
+    let root = &certificate().file;
     let gateway =
         Watching::before(&format!("mysql://localhost:{port}?ssl-mode=VERIFY_IDENTITY&ssl-ca={root}"));
     let mut client = TcpStream::connect(("127.0.0.1", gateway.port)).expect("the gateway listens");

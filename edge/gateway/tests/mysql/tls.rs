@@ -3,11 +3,11 @@
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::Command;
 use std::sync::OnceLock;
 
-use onetrip_mysqlserver::{Kind, MysqlServer, repository};
+use onetrip_mysqlserver::{Certificate, Kind, MysqlServer, repository};
 use onetrip_target::{Conninfo, Environment};
 use onetrip_wire::mysql::{HEADER_BYTES, Handshake, PacketHeader, packet};
 
@@ -15,77 +15,31 @@ use crate::raw::RawClient;
 use crate::tap::{From, Tap};
 use crate::{Watching, alone, open_server, python};
 
-/// A certificate of this machine's and its key, and the root of somebody else's.
-pub(crate) struct Certificates {
-    directory: PathBuf,
+/// The certificate of all servers here.
+pub(crate) fn certificate() -> &'static Certificate {
+    static MADE: OnceLock<Certificate> = OnceLock::new();
+    MADE.get_or_init(|| {
+        let directory = std::env::temp_dir().join(format!("onetrip-mysql-tls-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).expect("a directory");
+        Certificate::make(&directory)
+    })
 }
 
-impl Certificates {
-    pub(crate) fn get() -> &'static Self {
-        static MADE: OnceLock<Certificates> = OnceLock::new();
-        MADE.get_or_init(|| {
-            let directory = std::env::temp_dir().join(format!("onetrip-mysql-tls-{}", std::process::id()));
-            std::fs::create_dir_all(&directory).expect("a directory");
-            let own = Self { directory };
-            let made = Command::new("openssl")
-                .args([
-                    "req",
-                    "-x509",
-                    "-newkey",
-                    "rsa:2048",
-                    "-nodes",
-                    "-days",
-                    "2",
-                    "-subj",
-                    "/CN=localhost",
-                ])
-                .args(["-addext", "subjectAltName=DNS:localhost"])
-                .args(["-keyout", &own.key(), "-out", &own.certificate()])
-                .output()
-                .expect("openssl runs");
-            assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-            // MySQL 5.6 knows no other form.
-            let made = Command::new("openssl")
-                .args(["rsa", "-traditional", "-in", &own.key(), "-out", &own.old_key()])
-                .output();
-            assert!(made.expect("openssl runs").status.success());
-            let directory = own.directory.display().to_string();
-            assert!(
-                Command::new("chmod").args(["-R", "a+rX", &directory]).status().expect("it runs").success()
-            );
-            own
-        })
-    }
-
-    pub(crate) fn certificate(&self) -> String {
-        self.directory.join("cert.pem").display().to_string()
-    }
-
-    pub(crate) fn key(&self) -> String {
-        self.directory.join("key.pem").display().to_string()
-    }
-
-    fn old_key(&self) -> String {
-        self.directory.join("old-key.pem").display().to_string()
-    }
-
-    fn of_somebody_else() -> String {
-        repository().join("edge/target/tests/certificates/manual-root.pem").display().to_string()
-    }
+/// The root of somebody else's.
+fn other_root() -> String {
+    repository().join("edge/target/tests/certificates/manual-root.pem").display().to_string()
 }
 
 /// A server that takes no connection without TLS.
 fn server(options: &[&str]) -> MysqlServer {
-    let certificates = Certificates::get();
-    let (certificate, key) =
-        (format!("--ssl-cert={}", certificates.certificate()), format!("--ssl-key={}", certificates.key()));
-    let own = [&certificate, &key, "--require-secure-transport=ON"];
+    let [shown, key] = certificate().options();
+    let own = [&shown, &key, "--require-secure-transport=ON"];
     MysqlServer::start(Kind::MariaDb, &own.into_iter().chain(options.iter().copied()).collect::<Vec<_>>())
 }
 
 fn with_password() -> &'static MysqlServer {
     static SERVER: OnceLock<MysqlServer> = OnceLock::new();
-    let authority = format!("--ssl-ca={}", Certificates::get().certificate());
+    let authority = format!("--ssl-ca={}", certificate().file);
     SERVER.get_or_init(|| server(&[&authority]))
 }
 
@@ -108,7 +62,7 @@ fn complaint(upstream: &str) -> String {
 fn a_driver_that_prefers_tls_goes_without_through_each_mode_and_all_of_it_is_counted() {
     let _alone = alone();
     let at = &with_password().at;
-    let root = Certificates::get().certificate();
+    let root = &certificate().file;
     for (number, mode) in [
         "REQUIRED".to_owned(),
         "PREFERRED".to_owned(),
@@ -292,7 +246,7 @@ fn a_kill_on_another_connection_goes_over_tls_too() {
 fn what_tls_cannot_keep_is_told_to_the_client() {
     let _alone = alone();
     let tls = with_password().at.port;
-    let (root, other) = (Certificates::get().certificate(), Certificates::of_somebody_else());
+    let (root, other) = (&certificate().file, other_root());
     let plain = open_server(Kind::MariaDb).at.port;
     for (upstream, expected) in [
         (format!("mysql://localhost:{tls}?ssl-mode=VERIFY_CA&ssl-ca={other}"), "in ssl-ca"),
@@ -325,11 +279,10 @@ fn what_tls_cannot_keep_is_told_to_the_client() {
 fn the_gateway_shows_its_certificate_to_a_server_that_asks_for_one() {
     let at = &with_password().at;
     // The certificate and its key in one file, which nobody else may read.
-    let certificates = Certificates::get();
-    let both = certificates.directory.join("both.pem");
-    let read = |path: String| std::fs::read(path).expect("it was made");
-    std::fs::write(&both, [read(certificates.certificate()), read(certificates.key())].concat())
-        .expect("a file");
+    let own = certificate();
+    let both = Path::new(&own.file).with_file_name("both.pem");
+    let read = |path: &String| std::fs::read(path).expect("it was made");
+    std::fs::write(&both, [read(&own.file), read(&own.key)].concat()).expect("a file");
     std::fs::set_permissions(&both, Permissions::from_mode(0o600)).expect("it is ours");
     let program = |port: u16, user: &str, text: &str| {
         let mut python = Command::new(repository().join(".venv/bin/python"));
@@ -368,13 +321,16 @@ fn a_server_without_tls_is_spoken_to_without_it_where_tls_is_only_preferred() {
 /// MySQL 5.6 speaks TLS 1.1 at most, which rustls does not.
 #[test]
 fn a_server_with_old_tls_only_is_named_as_such() {
-    let certificates = Certificates::get();
-    let (certificate, key) = (
-        format!("--ssl-cert={}", certificates.certificate()),
-        format!("--ssl-key={}", certificates.old_key()),
-    );
-    let authority = format!("--ssl-ca={}", certificates.certificate());
-    let old = MysqlServer::start(Kind::Mysql56, &[&certificate, &key, &authority]);
+    let own = certificate();
+    // It knows no other form of a key.
+    let key = Path::new(&own.file).with_file_name("old-key.pem");
+    let made =
+        Command::new("openssl").args(["rsa", "-traditional", "-in", &own.key, "-out"]).arg(&key).output();
+    assert!(made.expect("openssl runs").status.success());
+    std::fs::set_permissions(&key, Permissions::from_mode(0o644)).expect("it is ours");
+    let ([shown, _], key) = (own.options(), format!("--ssl-key={}", key.display()));
+    let authority = format!("--ssl-ca={}", own.file);
+    let old = MysqlServer::start(Kind::Mysql56, &[&shown, &key, &authority]);
     for mode in ["REQUIRED", "PREFERRED"] {
         let said = complaint(&format!("mysql://localhost:{}?ssl-mode={mode}", old.at.port));
         assert!(said.contains("TLS 1.2 or newer. Set ssl-mode=DISABLED"), "{mode}: {said}");
