@@ -67,6 +67,7 @@ mod names;
 mod own_names;
 mod parameters;
 mod reading;
+mod readings;
 mod remedies;
 mod reply_queue;
 mod rows;

@@ -5,6 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use foldhash::fast::RandomState;
 
+use crate::readings::Readings;
+use crate::statements::Text;
+
 /// Bytes of all texts that the sessions of a gateway hold, at most.
 pub(crate) const TEXTS_BYTES_MAX: usize = 64 << 20;
 /// What a text takes besides its bytes.
@@ -16,6 +19,16 @@ const REFUSALS_PER_SWEEP: usize = 1024;
 #[derive(Debug, Default)]
 pub struct Texts {
     state: Mutex<State>,
+    read: Option<Box<Read>>,
+}
+
+/// What was found in the latest texts of statements, for sessions that only watch.
+#[derive(Debug, Default)]
+pub(crate) struct Read {
+    /// PostgreSQL's.
+    pub(crate) statements: Readings<Text>,
+    /// MySQL's: how many `?` are in it.
+    pub(crate) commands: Readings<u16>,
 }
 
 #[derive(Debug, Default)]
@@ -26,6 +39,16 @@ struct State {
 }
 
 impl Texts {
+    /// Those of a capture: a text that comes again is not looked into again. It is kept with its values, as the capture is.
+    pub fn of_capture() -> Self {
+        Self { read: Some(Box::default()), ..Self::default() }
+    }
+
+    /// What was found in the latest texts of statements; none where these are not kept.
+    pub(crate) fn read(&self) -> Option<&Read> {
+        self.read.as_deref()
+    }
+
     /// The text as all sessions share it; `None` while they hold too much.
     pub(crate) fn share(&self, text: &[u8]) -> Option<Arc<[u8]>> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);

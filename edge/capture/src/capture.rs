@@ -8,7 +8,7 @@ use foldhash::fast::RandomState;
 use onetrip_ledger::network::{CaptureFacts, ConnectionPath, NamedPath, NetworkSummary, Place, RttSpan};
 use onetrip_ledger::trace::TRACE_STREAM;
 use onetrip_ledger::{StreamEncoder, ValueHasher};
-use onetrip_session::{MysqlConfig, Remedies, SessionConfig};
+use onetrip_session::{MysqlConfig, Remedies, SessionConfig, Texts};
 
 use crate::connection::{Connection, Dialogue, Setting};
 use crate::file::Packet;
@@ -105,7 +105,7 @@ impl Capture {
             isolation: None,
             question_burst: Duration::ZERO,
             common: Arc::default(),
-            texts: Arc::default(),
+            texts: Arc::new(Texts::of_capture()),
             private: [0; 8],
             overflow: None,
         };

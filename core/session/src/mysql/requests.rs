@@ -13,6 +13,7 @@ use super::texts::of_command;
 use super::values::{self, Form};
 use crate::contract::INSPECT_BYTES_MAX;
 use crate::reading::kept_template;
+use crate::readings::{Looked, Reading};
 
 /// Parameters of one statement whose hashes are kept.
 const PARAMETERS_MAX: usize = 256;
@@ -140,8 +141,20 @@ impl Books {
         // No more than this, also where more has come: what is booked must not depend on the pieces it came in.
         let text = &text[..text.len().min(INSPECT_BYTES_MAX)];
         let Self { lifter, names, stream, scopes, values, scratch, parameters, config, mode, .. } = self;
-        let lifted = lifter.lift_mysql(text, *mode);
         parameters.clear();
+        let bits = [mode.ansi_quotes, mode.no_backslash_escapes, config.keep_values];
+        let bits = bits.iter().fold(0, |bits, bit| bits << 1 | u8::from(*bit));
+        // Where its literals stand matters to a statement that is prepared.
+        let read = config.texts.read().filter(|_| !is_prepared).map(|read| &read.commands);
+        let looked = read.map_or(Looked::New, |read| read.look(bits, text));
+        if let Looked::Known(reading) = &looked {
+            for value in reading.values() {
+                parameters.push(values.literal(value), value, config.keep_values);
+            }
+            let template = names.template(&reading.template, stream);
+            return Text { template, markers: reading.found, ..Text::default() };
+        }
+        let lifted = lifter.lift_mysql(text, *mode);
         for literal in lifted.literals().take(PARAMETERS_MAX) {
             let value = literal.value(scratch);
             parameters.push(values.literal(value), value, config.keep_values);
@@ -152,6 +165,12 @@ impl Books {
         let hashes = parameters.hashes().iter().copied();
         let places = if is_prepared { places(&lifted, hashes, PARAMETERS_MAX) } else { Default::default() };
         let markers = u16::try_from(lifted.parameters().len()).unwrap_or(u16::MAX);
+        let is_of_text = lifted.comments().len() == 0; // the number of a scope is the connection's own
+        if let Some(read) = read.filter(|_| is_of_text && matches!(looked, Looked::Again)) {
+            let mut reading = Reading::new(bits, text, &kept, markers);
+            lifted.literals().take(PARAMETERS_MAX).for_each(|literal| reading.push(literal.value(scratch)));
+            read.keep(reading);
+        }
         Text { template, scope, request, places, markers }
     }
 

@@ -19,6 +19,7 @@ use crate::reading::{
     Change, Deferral, Effect, cursor_use, deallocated, deferral, kept_template, leaves_savepoints,
     makes_cursor_code, of_comments, sets_prefetch_alone,
 };
+use crate::readings::{Looked, Reading, Readings};
 use crate::remedies::cursors::Place;
 use crate::remedies::statement_refused;
 use crate::reply_queue::{Due, Expect, Taker};
@@ -458,6 +459,33 @@ impl Session {
             // How it goes on was not captured.
             return Text { effect: Effect::MayDefine, makes_cursor_code: true, ..Text::default() };
         }
+        // Remedies make more of a text than it says by itself.
+        let texts = self.core.is_observed.then(|| Arc::clone(&self.config.texts));
+        let Some(read) = texts.as_ref().and_then(|texts| texts.read()) else {
+            return self.look_into(text, is_kept, None);
+        };
+        let mode =
+            u8::from(self.facts.settings.has_standard_strings()) | u8::from(self.config.keep_values) << 1;
+        match read.statements.look(mode, text) {
+            Looked::Known(reading) => self.as_before(&reading),
+            Looked::Again => self.look_into(text, is_kept, Some((&read.statements, mode))),
+            Looked::New => self.look_into(text, is_kept, None),
+        }
+    }
+
+    /// What was found in a text, for one more run of it.
+    fn as_before(&mut self, reading: &Reading<Text>) -> Text {
+        let Core { names, stream, values, parameters, .. } = &mut self.core;
+        parameters.clear();
+        for value in reading.values() {
+            parameters.push(values.literal(value), value, self.config.keep_values);
+        }
+        let template = names.template(&reading.template, stream);
+        Text { template, ..reading.found.clone() }
+    }
+
+    /// Looks into a statement's text; what is found goes to `readings`, too, if it depends on nothing else.
+    fn look_into(&mut self, text: &[u8], is_kept: bool, readings: Option<(&Readings<Text>, u8)>) -> Text {
         let Core { lifter, names, stream, scopes, values, scratch, parameters, .. } = &mut self.core;
         let lifted = lifter.lift(text, self.facts.settings.has_standard_strings());
         parameters.clear();
@@ -520,6 +548,13 @@ impl Session {
             prefetch,
             changes_prefetch,
         };
+        // Comments and settings name scopes, whose numbers are the connection's own.
+        let is_of_text = lifted.comments().len() == 0 && !matches!(read.kind, S::Set | S::Reset | S::Discard);
+        if let Some((readings, mode)) = readings.filter(|_| is_of_text) {
+            let mut reading = Reading::new(mode, text, &kept, read.clone());
+            lifted.literals().take(PARAMETERS_MAX).for_each(|literal| reading.push(literal.value(scratch)));
+            readings.keep(reading);
+        }
         if read.kind == StatementKind::Set {
             self.tell(&Event::SetRead(text));
         }
