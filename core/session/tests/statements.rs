@@ -16,6 +16,8 @@ const FIRST: &str = "SELECT name FROM emp WHERE id = $1 OR id = $1";
 const WRITE: &str = "UPDATE emp SET name = 'x' WHERE id = $1";
 
 const SECOND: u64 = 1_000_000_000;
+/// In microseconds.
+const DAY: u64 = 86_400_000_000;
 
 /// A session beside others, of a program that has its state known.
 fn among(common: &Arc<Common>) -> Wire {
@@ -24,10 +26,15 @@ fn among(common: &Arc<Common>) -> Wire {
 
 /// The same before this server.
 fn before(server: Server, common: &Arc<Common>) -> Wire {
-    let remedies = [Remedy::Begin, Remedy::Commit, Remedy::Statements];
-    let mut wire = Wire::new(Arc::clone(common), remedies, describing(server));
+    let mut wire = new(server, common);
     prepare_first(&mut wire);
     wire
+}
+
+/// The same, of a program that has sent nothing.
+fn new(server: Server, common: &Arc<Common>) -> Wire {
+    let remedies = [Remedy::Begin, Remedy::Commit, Remedy::Statements];
+    Wire::new(Arc::clone(common), remedies, describing(server))
 }
 
 /// A server that describes the texts of this file.
@@ -392,6 +399,46 @@ fn what_was_said_under_settings_that_end_with_their_transaction_is_not_told_behi
         wire.is_answered(&prepare("two", READ))
     });
     assert_eq!(is_told, [false; 6], "what another path meant is told");
+}
+
+/// S3. The server may read its configuration anew between a Parse and the question for the settings.
+#[test]
+fn what_was_said_before_a_configuration_was_read_anew_is_not_told() {
+    let is_told = [DAY, 5_000].map(|configured_for| {
+        let common = Arc::default();
+        // Settings were not asked for, but what functions may do.
+        Wire::new(Arc::clone(&common), [Remedy::Begin, Remedy::Commit], describing(Server::default()))
+            .warmed();
+        let mut wire = new(Server { configured_for, ..Server::default() }, &common);
+        wire.pair.wait(SECOND);
+        let sent = wire.pair.client(&prepare("", READ)).expect("good messages");
+        wire.pair.wait(SECOND / 100);
+        let answered = wire.server.takes(&sent);
+        wire.pair.server(&answered).expect("good messages");
+        wire.turn(b"");
+        let mut other = new(Server::default(), &common);
+        other.pair.wait(SECOND + SECOND / 100);
+        prepare_first(&mut other);
+        other.is_answered(&prepare("", READ))
+    });
+    assert_eq!(is_told, [true, false]);
+}
+
+/// S3. Each of the server's processes reads a configuration for itself: what is known of all sessions is over when one has.
+#[test]
+fn a_configuration_that_is_read_anew_ends_what_is_known_of_all_sessions() {
+    let is_told = [DAY, 5_000].map(|configured_for| {
+        let common = Arc::default();
+        let mut wire = among(&common);
+        wire.turn(&prepare("", READ));
+        let mut other = new(Server { configured_for, ..Server::default() }, &common);
+        for session in [&mut wire, &mut other] {
+            session.pair.wait(SECOND / 100);
+        }
+        prepare_first(&mut other);
+        wire.is_answered(&prepare("", READ))
+    });
+    assert_eq!(is_told, [true, false]);
 }
 
 /// S4.

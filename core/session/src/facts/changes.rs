@@ -26,8 +26,13 @@ pub(crate) struct Changes {
 pub(crate) struct Everywhere {
     /// Sessions in whose transactions something may be changing.
     defining: AtomicU64,
-    /// How often a text told so.
+    /// How often a text told so, or a server has read its configuration anew.
     texts: AtomicU64,
+    /// When the server was asked first for settings that none of its processes is known to have read anew since, in
+    /// nanoseconds; 0 before the first time.
+    settings_since: AtomicU64,
+    /// How often a configuration turned out to have been read anew.
+    configured: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -115,6 +120,29 @@ impl Changes {
     /// Such a text is sent.
     pub(crate) fn code_made(&self) {
         self.lock().code += 1;
+    }
+
+    /// A session's process has told its settings, and that it has read the server's configuration by this moment. Each process
+    /// reads for itself what is read anew (`ProcessConfigFile`), and not all descriptions are the same with it. Returns whether
+    /// it may have been read anew since another one has told its settings.
+    pub(crate) fn settings_told(&self, asked_at: Moment, read_by: Moment) -> bool {
+        let everywhere = &self.everywhere;
+        let since = everywhere.settings_since.load(Ordering::SeqCst);
+        let is_first = since == 0;
+        let is_anew = !is_first && read_by.0 > since;
+        if is_first || is_anew {
+            everywhere.settings_since.fetch_max(asked_at.0.max(1), Ordering::SeqCst);
+        }
+        if is_anew {
+            everywhere.texts.fetch_add(1, Ordering::SeqCst);
+            everywhere.configured.fetch_add(1, Ordering::SeqCst);
+        }
+        is_anew
+    }
+
+    /// How often a configuration turned out to have been read anew.
+    pub(crate) fn configured(&self) -> u64 {
+        self.everywhere.configured.load(Ordering::SeqCst)
     }
 
     /// A transaction begins to do what may change the catalogue: until it is over nothing that is known is relied on, as

@@ -54,6 +54,8 @@ pub(crate) struct Facts {
     appetite: Appetite,
     /// What the descriptions of statements depend on; none where the settings are not known.
     place: Option<Place>,
+    /// How often a configuration had turned out to be read anew when the settings were asked for.
+    configured: u64,
     /// Transactions that do not say so are deferrable, if the place is known.
     is_deferrable: bool,
     /// The last state that was told, whatever was sent since it was asked for.
@@ -289,6 +291,11 @@ impl Facts {
         self.state = State::Asked;
     }
 
+    /// The server is asked for the settings.
+    pub(crate) fn settings_asked(&mut self) {
+        self.configured = self.changes.configured();
+    }
+
     /// The server has told the state, if nothing that may change it was sent since.
     pub(crate) fn state_told(&mut self, known: Known, knowledge: &Knowledge) {
         self.database.get_or_insert_with(|| knowledge.database(&known.identity));
@@ -315,10 +322,16 @@ impl Facts {
         self.place = None;
     }
 
-    /// The server has told the settings that an answer to a Parse may depend on, and whether transactions are deferrable
-    /// that do not say so. Returns what held when it was asked.
-    pub(crate) fn settings_told(&mut self, digest: &[u8], is_deferrable: bool) -> Option<Place> {
+    /// The server has told the settings that an answer to a Parse may depend on, whether transactions are deferrable that do
+    /// not say so, and the moment by which its process has read its configuration. Returns what held when it was asked.
+    pub(crate) fn settings_told(
+        &mut self,
+        (asked_at, read_by): (Moment, Moment),
+        digest: &[u8],
+        is_deferrable: bool,
+    ) -> Option<Place> {
         self.wants_settings = false;
+        self.configured += u64::from(self.changes.settings_told(asked_at, read_by));
         self.is_deferrable = is_deferrable;
         let known = self.last_told.as_ref()?;
         let path = known.search_path.as_ref()?.iter();
@@ -355,7 +368,13 @@ impl Facts {
     /// Where the session's statements are parsed, and with which settings, if that is surely known now.
     pub(crate) fn place(&self, now: Moment) -> Option<&Place> {
         let State::Known(known) = &self.state else { return None };
-        self.place.as_ref().filter(|_| are_settings_fresh(known.at, now) && self.is_known())
+        self.place.as_ref().filter(|_| self.are_settings_known(known, now) && self.is_known())
+    }
+
+    /// Whether no configuration counts that was read anew since the settings were told.
+    fn are_settings_known(&self, known: &Known, now: Moment) -> bool {
+        are_settings_fresh(known.at, now)
+            && (self.place.is_none() || self.configured == self.changes.configured())
     }
 
     /// Whether the server may let a Parse wait for a safe snapshot, where [`Self::place`] is known: it takes the transaction's
@@ -364,10 +383,10 @@ impl Facts {
         (self.is_deferrable || self.transaction.is_deferrable()) && !self.transaction.isolation().is_plain()
     }
 
-    /// Whether what [`Self::place`] rests on is merely too old: nothing was sent that may have changed it.
+    /// What [`Self::place`] rests on is asked for again where it is merely too old: nothing was sent that may have changed it.
     pub(crate) fn renew_settings(&mut self, now: Moment) {
         let State::Known(known) = &self.state else { return };
-        if !are_settings_fresh(known.at, now) {
+        if !self.are_settings_known(known, now) {
             (self.state, self.place) = (State::Unknown, None);
         }
     }

@@ -104,9 +104,10 @@ impl Watching {
         }
     }
 
-    /// What was said before the server was asked was said here.
-    pub(crate) fn learn_asked(&mut self, descriptions: &Descriptions, place: &Place) {
-        for (asked, said) in self.placing.drain(..) {
+    /// What was said before the server was asked was said here, unless it may have been before the server has read its
+    /// configuration, which was by this moment.
+    pub(crate) fn learn_asked(&mut self, descriptions: &Descriptions, place: &Place, read_by: Moment) {
+        for (asked, said) in self.placing.drain(..).filter(|(asked, _)| asked.is_since(read_by)) {
             descriptions.said(place, &asked, said);
         }
     }

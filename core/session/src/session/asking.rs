@@ -113,6 +113,7 @@ impl Session {
             ask(Question::State, &SessionQuestion::State.sql());
         }
         if self.facts.wants_settings() && self.may_remedy(Remedy::Statements) {
+            self.facts.settings_asked();
             self.statements.watching().settings_asked(&self.facts, now);
             ask(Question::Settings, &SessionQuestion::Settings.sql());
         }
@@ -123,15 +124,26 @@ impl Session {
     }
 
     /// A row of the answer to a question; `own` is what the session has set itself.
-    fn learn(&mut self, asked_at: Moment, question: Question, row: Values<'_>, own: OwnSettings) {
+    fn learn(
+        &mut self,
+        (asked_at, now): (Moment, Moment),
+        question: Question,
+        row: Values<'_>,
+        own: OwnSettings,
+    ) {
         let columns: Vec<Option<&[u8]>> = row.iter().collect();
         match (question, columns.as_slice()) {
             (Question::State, [path, Some(role), Some(is_special), Some(identity), Some(pid)]) => {
                 self.learn_state(asked_at, *path, [role, is_special, identity, pid], own);
             }
-            (Question::Settings, [Some(digest), Some(is_deferrable)]) => {
-                if let Some(place) = self.facts.settings_told(digest, *is_deferrable == b"on") {
-                    self.statements.watching().learn_asked(&self.config.common.descriptions, &place);
+            (Question::Settings, [Some(digest), Some(is_deferrable), Some(age)]) => {
+                let age = std::str::from_utf8(age).ok().and_then(|age| age.parse::<u64>().ok());
+                let Some(age) = age else { return self.core.count_undecoded() };
+                let is_deferrable = *is_deferrable == b"on";
+                let read_by = Moment(now.0.saturating_sub(age.saturating_mul(1_000)));
+                if let Some(place) = self.facts.settings_told((asked_at, read_by), digest, is_deferrable) {
+                    let descriptions = &self.config.common.descriptions;
+                    self.statements.watching().learn_asked(descriptions, &place, read_by);
                 }
             }
             (Question::Level(count), [Some(level)]) => self.facts.transaction.learn_level(count, level),
@@ -190,7 +202,7 @@ impl Session {
         match self.inquiries.take_reply(&self.core, slot, said) {
             Heard::Nothing => Ok(()),
             Heard::Row { asked_at, question, row, own } => {
-                self.learn(asked_at, question, row, own);
+                self.learn((asked_at, said.now), question, row, own);
                 Ok(())
             }
             Heard::Unknown(question) => {

@@ -58,6 +58,8 @@ pub(crate) struct Server {
     pub(crate) process_id: u32,
     /// A digest of its settings.
     pub(crate) settings: &'static str,
+    /// How long ago its process has read the configuration, in microseconds.
+    pub(crate) configured_for: u64,
     pub(crate) walks: Walks,
     pub(crate) objects: Objects,
 }
@@ -100,6 +102,7 @@ impl Default for Server {
             database: "7000/16384",
             process_id: PROCESS_ID,
             settings: "1",
+            configured_for: 86_400_000_000,
             walks: Walks::default(),
             objects: Objects::default(),
         }
@@ -375,7 +378,8 @@ impl Server {
                     one(&[self.path, "ann", is_special, self.database, &self.process_id.to_string()])
                 }
                 SessionQuestion::Settings => {
-                    one(&[self.settings, if self.is_deferrable { "on" } else { "off" }])
+                    let is_deferrable = if self.is_deferrable { "on" } else { "off" };
+                    one(&[self.settings, is_deferrable, &self.configured_for.to_string()])
                 }
                 SessionQuestion::Names => one(&[truth(self.has_sql_statements)]),
                 SessionQuestion::Cursor(_) => one(&[truth(self.walks.is_scrollable)]),

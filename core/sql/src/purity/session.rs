@@ -12,7 +12,8 @@ pub enum SessionQuestion {
     /// The session's own state, in one row: the schemas that its search path comes to, its role, whether it has temporary
     /// objects, listens, or is told what the server logs, the identity of its database, and the process that serves it.
     State,
-    /// A digest of its settings, and whether its transactions are deferrable unless they say otherwise.
+    /// A digest of its settings, whether its transactions are deferrable unless they say otherwise, and how long ago its process
+    /// has read the server's configuration, in microseconds.
     Settings,
     /// Whether it has statements that SQL has made.
     Names,
@@ -41,7 +42,10 @@ const STATE: &str = "SELECT CASE WHEN pg_catalog.current_setting('search_path') 
 /// memory, choose among plans, name the program, or write logs.
 const SETTINGS: &str = "SELECT pg_catalog.concat(pg_catalog.sum(pg_catalog.hashtextextended(\
      pg_catalog.concat_ws('=', s.name, s.setting), 0))), \
-     pg_catalog.current_setting('default_transaction_deferrable') FROM pg_catalog.pg_settings AS s \
+     pg_catalog.current_setting('default_transaction_deferrable'), \
+     (pg_catalog.date_part('epoch', pg_catalog.clock_timestamp() \
+     OPERATOR(pg_catalog.-) pg_catalog.pg_conf_load_time()) \
+     OPERATOR(pg_catalog.*) 1000000::pg_catalog.float8)::pg_catalog.int8::pg_catalog.text FROM pg_catalog.pg_settings AS s \
      WHERE s.context OPERATOR(pg_catalog.=) ANY ('{user,superuser}') \
      AND NOT s.name OPERATOR(pg_catalog.~) '^(enable_|cpu_|jit|geqo|log_|track_|vacuum_|autovacuum_|gin_|debug_parallel_)' \
      AND NOT s.name OPERATOR(pg_catalog.~) '(_timeout|_cost|_limit|_collapse_limit|_io_concurrency|_flush_after)$' \

@@ -57,7 +57,10 @@ impl Session<'_> {
                 ];
                 vec![state.map(Some).to_vec()]
             }
-            SessionQuestion::Settings => one(self.settings_digest()),
+            // It knows no DEFERRABLE, and has no configuration that is read anew.
+            SessionQuestion::Settings => {
+                vec![[self.settings_digest(), "off".to_owned(), "86400000000".to_owned()].map(Some).to_vec()]
+            }
             SessionQuestion::Names => one(self.has_sql_statements.to_string()),
             // No cursor here goes backward.
             SessionQuestion::Cursor(name) => match self.portals.contains_key(name.as_bytes()) {

@@ -145,7 +145,8 @@ impl Question {
         match self {
             Self::Session(SessionQuestion::Plain) => 2,
             Self::Session(SessionQuestion::State) => 5,
-            Self::Session(_) => 1,
+            Self::Session(SessionQuestion::Settings) => 3,
+            Self::Session(SessionQuestion::Names | SessionQuestion::Cursor(_)) => 1,
             Self::Lookup(lookup) => lookup.column_count(),
         }
     }

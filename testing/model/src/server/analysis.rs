@@ -78,7 +78,7 @@ fn question_columns(question: &Question) -> Vec<Described> {
     let count = match question {
         Question::Session(Q::State) => 5,
         Question::Session(Q::Plain) => 2,
-        Question::Session(Q::Settings) => 2,
+        Question::Session(Q::Settings) => 3,
         Question::Session(Q::Names | Q::Cursor(_)) => 1,
         Question::Lookup(lookup) => lookup.column_count(),
     };

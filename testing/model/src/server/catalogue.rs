@@ -24,7 +24,8 @@ pub(crate) fn answer(
     let rows = match question {
         Question::Session(SessionQuestion::State) => vec![state(backend, world)],
         Question::Session(SessionQuestion::Settings) => {
-            vec![row(&[Some(&backend.settings.digest()), Some("off")])]
+            let age = (world.now - backend.settings.configured_at()) / 1000;
+            vec![row(&[&backend.settings.digest(), "off", &age.to_string()].map(Some))]
         }
         // The model has no PREPARE.
         Question::Session(SessionQuestion::Names) => vec![truth(false)],

@@ -33,6 +33,8 @@ pub(crate) struct Settings {
     told: [String; SETTINGS.len()],
     /// What the server's configuration has said in place of the first values, the last of them last.
     configured: Vec<(usize, String)>,
+    /// When the session has read it last.
+    configured_at: u64,
 }
 
 /// Settings as they were.
@@ -45,7 +47,7 @@ pub(crate) struct Before {
 impl Default for Settings {
     fn default() -> Self {
         let values = SETTINGS.map(|(_, value, _)| value.to_owned());
-        Self { kept: values.clone(), told: values.clone(), values, configured: Vec::new() }
+        Self { kept: values.clone(), told: values.clone(), values, configured: Vec::new(), configured_at: 0 }
     }
 }
 
@@ -79,11 +81,17 @@ impl Settings {
     }
 
     /// The server has read its configuration anew: it has another value for sessions that have set none.
-    pub(crate) fn configure(&mut self, name: &str, value: &str) {
+    pub(crate) fn configure(&mut self, name: &str, value: &str, now: u64) {
+        self.configured_at = now;
         if let Ok(place) = place(name) {
             self.configured.push((place, value.to_owned()));
             self.follow_configuration();
         }
+    }
+
+    /// When the session has read the configuration last.
+    pub(crate) fn configured_at(&self) -> u64 {
+        self.configured_at
     }
 
     /// Values that are no session's own are those of the configuration.

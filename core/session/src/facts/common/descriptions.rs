@@ -82,6 +82,11 @@ impl Asked {
         are_settings_fresh(self.stamp.at, now)
     }
 
+    /// Whether it was sent at this moment or later.
+    pub(crate) fn is_since(&self, moment: Moment) -> bool {
+        self.stamp.at >= moment
+    }
+
     /// Whether the server has read it at this epoch and generation.
     pub(crate) fn is_of(&self, epoch: u64, generation: u64) -> bool {
         self.stamp.epoch == epoch && self.generation == generation

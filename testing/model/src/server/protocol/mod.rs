@@ -104,7 +104,7 @@ impl Connection {
             }
             let message: Vec<u8> = self.input[..length].to_vec();
             if let Some((name, value)) = self.configured.take() {
-                self.backend.settings.configure(name, value);
+                self.backend.settings.configure(name, value, world.now);
             }
             self.idle_since = None;
             self.hear_notification();
