@@ -2,11 +2,13 @@
 
 mod common;
 
+use std::time::Duration;
+
 use common::client::RawClient;
 use common::messages::*;
 use common::server::Server;
 use common::transcript::Message;
-use onetrip_sql::purity::Lookup;
+use onetrip_sql::purity::{Lookup, SessionQuestion};
 use onetrip_wire::pg::{DataRow, backend};
 
 /// A belief holds on each of these.
@@ -435,5 +437,33 @@ fn a_renamed_label_is_seen_after_a_rollback_to_or_when_others_have_changed_much(
             assert_eq!(one(client, "EXECUTE q"), new);
             one(client, "COMMIT");
         }
+    });
+}
+
+/// The last column of the answer for the settings: how many microseconds ago the session's process has read its configuration.
+fn configured_for(client: &mut RawClient) -> u64 {
+    let messages = client.query(&SessionQuestion::Settings.sql());
+    let row = messages.iter().find(|message| message.tag == backend::DATA_ROW).expect("a row");
+    let row = DataRow::decode(&row.body).expect("a row");
+    let age = row.columns.iter().last().flatten().expect("an age");
+    std::str::from_utf8(age).expect("digits").parse().expect("a number")
+}
+
+/// S3: a process reads a configuration anew for itself, before the next message, and says when that was. One that begins later
+/// has it from the server's first process, which has read it before all.
+#[test]
+fn a_process_reads_a_configuration_anew_before_its_next_message_and_says_when() {
+    on_each(|server, client| {
+        let mut idle = RawClient::session(&server.direct(), "postgres");
+        std::thread::sleep(Duration::from_millis(300));
+        assert!(configured_for(client) >= 300_000 && configured_for(&mut idle) >= 300_000);
+        one(client, "SELECT pg_reload_conf(), pg_sleep(0.3)");
+        let first = configured_for(client);
+        std::thread::sleep(Duration::from_millis(300));
+        let mut later = RawClient::session(&server.direct(), "postgres");
+        assert!(configured_for(client) >= first + 300_000, "it was read once");
+        assert!(configured_for(&mut later) >= 300_000, "before it began");
+        // Whoever was idle has read it last.
+        assert!(configured_for(&mut idle) < configured_for(client));
     });
 }
