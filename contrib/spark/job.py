@@ -1,6 +1,6 @@
 """Round trips, statements and findings OT001 to OT003 of a Parquet export, as a Spark job.
 
-    spark-submit --py-files findings.py,pace.py job.py EXPORT
+    spark-submit --py-files exchanges.py,finding.py,findings.py,loops.py,names.py,pace.py,writes.py job.py EXPORT
 
 EXPORT is what `onetrip export TRACE --format parquet -o EXPORT` wrote. The result is one JSON object on standard output.
 README.md says what is computed, and how it compares with `onetrip report`.
@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import findings as rules
-import pace
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
@@ -48,8 +47,8 @@ def main() -> None:
 
 def result(spark: SparkSession, export: str) -> dict:
     """Everything that the job computes."""
-    for module in (__file__, rules.__file__, pace.__file__):
-        spark.sparkContext.addPyFile(str(Path(module).resolve()))
+    for module in sorted(Path(rules.__file__).resolve().parent.glob("*.py")):
+        spark.sparkContext.addPyFile(str(module))
     exchanges = spark.read.parquet(export)
     return {
         "totals": totals(exchanges),

@@ -1,0 +1,141 @@
+"""OT002 and OT003: rows that are written one a trip, by the rules of core/ledger/src/analyze/writes.rs."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from exchanges import BODY_MAX, Event, Run
+from finding import COMMIT_PER_ROW, ROW_BY_ROW, Finding
+from pace import Gap
+
+ROWS_MIN = 5
+WRITES_FOLLOWED_MAX = 256
+ROW_WRITES = frozenset(["insert", "update", "delete", "merge"])
+
+
+@dataclass
+class WriteRun:
+    """Rows that one template has written, one a trip."""
+
+    request: str
+    last_values: list[int] = field(default_factory=list)
+    last_clock: int = 0
+    rows: int = 0
+    slow_gaps: int = 0
+    gap: Gap = Gap.SHORT
+    transactions: int = 0
+    in_transaction: bool = False
+    begins: int = 0
+    commits: int = 0
+    control_waited_ns: int = 0
+    waited_ns: int = 0
+
+
+class Writes:
+    """OT002 and OT003: one template that writes a row at a time, in one transaction or each in its own."""
+
+    def __init__(self) -> None:
+        self.runs: dict[str, WriteRun] = {}
+        self.clock = 0
+        self.findings: list[Finding] = []
+
+    def tick(self, event: Event) -> None:
+        self.clock += 1
+        for run in self.runs.values():
+            run.gap = max(run.gap, event.gap)
+
+    def show(self, event: Event) -> None:
+        # What a worker writes for one job is no row of what it writes for the next.
+        begins_work = any(run.kind == "ddl" or skips_locked(run.template) for run in event.runs)
+        if begins_work or event.failed():
+            self.end_all()
+        run = event.sole_run()
+        if run is not None and run.kind in ROW_WRITES and not run.continues():
+            self.take(event, run)
+
+    def take(self, event: Event, run: Run) -> None:
+        known = self.runs.get(run.template)
+        goes_on = (
+            known is not None
+            and known.request == event.request
+            and known.gap < Gap.PAUSE
+            and self.clock - known.last_clock <= BODY_MAX
+        )
+        if not goes_on:
+            self.end(run.template)
+            if len(self.runs) >= WRITES_FOLLOWED_MAX:
+                self.end_all()
+        known = self.runs.setdefault(run.template, WriteRun(event.request))
+        if known.rows > 0 and known.last_values == run.values:
+            # The same row again is a retry, not the next row.
+            known.last_clock = self.clock
+            return
+        known.slow_gaps += known.rows > 0 and known.gap >= Gap.SLOW
+        known.gap = Gap.SHORT
+        known.rows += 1
+        known.last_values = run.values
+        known.last_clock = self.clock
+        known.waited_ns += event.duration_ns
+        known.in_transaction = not event.is_idle()
+        known.transactions += not known.in_transaction
+
+    def transaction_ended(self, begin: bool, commit: bool, waited_ns: int) -> None:
+        ended = [run for run in self.runs.values() if run.in_transaction]
+        for run in ended:
+            run.in_transaction = False
+            run.transactions += 1
+        if ended:
+            # BEGIN and COMMIT are one trip each, whatever was written between them.
+            first = min(ended, key=lambda run: run.last_clock)
+            first.begins += begin
+            first.commits += commit
+            first.control_waited_ns += waited_ns
+
+    def end_all(self) -> None:
+        for template in list(self.runs):
+            self.end(template)
+
+    def end(self, template: str) -> None:
+        run = self.runs.pop(template, None)
+        if run is None or run.rows < ROWS_MIN or run.slow_gaps * 2 > run.rows:
+            return
+        code, trips, waited_ns = ROW_BY_ROW, run.rows, run.waited_ns
+        if run.transactions * 10 >= run.rows * 9:
+            code = COMMIT_PER_ROW
+            trips += run.begins + run.commits
+            waited_ns += run.control_waited_ns
+        kept = -(-trips // run.rows)
+        self.findings.append(Finding(code, template, "", 1, trips, trips - kept, 0, waited_ns))
+
+
+def skips_locked(template: str) -> bool:
+    return re.search(r"\bskip\s+locked\b", template, re.I) is not None
+
+
+class Transactions:
+    """Transaction blocks: which of their ends travelled alone."""
+
+    def __init__(self) -> None:
+        # Whether its BEGIN travelled alone, how long that took, and whether a statement failed.
+        self.open: tuple[bool, int, bool] | None = None
+
+    def take(self, event: Event) -> tuple[bool, bool, int] | None:
+        """The transaction that the exchange ended: BEGIN alone, COMMIT alone, time waited in both."""
+        control = event.sole_control()
+        begins = any(run.kind == "begin" for run in event.runs)
+        if self.open is None and (begins or not event.is_idle()):
+            is_alone = control == "begin"
+            self.open = (is_alone, event.duration_ns if is_alone else 0, False)
+        if self.open is None:
+            return None
+        begin_alone, waited_ns, has_failed = self.open
+        has_failed = has_failed or event.failed()
+        self.open = (begin_alone, waited_ns, has_failed)
+        if not event.is_idle():
+            return None
+        self.open = None
+        commit_alone = control in ("commit", "rollback")
+        if commit_alone and not has_failed:
+            waited_ns += event.duration_ns
+        return begin_alone, commit_alone, waited_ns
