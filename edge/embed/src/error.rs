@@ -94,6 +94,9 @@ impl SqlError {
     /// SQLSTATE of what [`crate::watch::Watch`] ended.
     pub(crate) const CANCELLED: &'static str = "57014";
 
+    /// SQLSTATE of a lock that another session holds for longer than this one waits.
+    pub(crate) const LOCKED: &'static str = "55P03";
+
     pub(crate) fn protocol(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new("08P01", message)
     }

@@ -15,8 +15,8 @@ pub struct ServeOptions {
     pub listen: SocketAddr,
     /// How clients prove who they are.
     pub login: Login,
-    /// Most sessions at a time; one more is refused with SQLSTATE 53300. Each takes a thread and up to
-    /// [`Self::cache_kib`] of page cache.
+    /// Most sessions at a time; one more is refused with SQLSTATE 53300. Each takes three file descriptors and up to
+    /// [`Self::cache_kib`] of page cache; those whose statements wait, or run for long, take a thread each.
     pub sessions_max: usize,
     /// How long a client may take from its connection to the end of its login. As many clients as there may be sessions,
     /// and a few more, can be at it; one more takes the place of the one that has been at it longest.

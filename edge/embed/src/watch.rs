@@ -1,13 +1,14 @@
 //! What ends a statement before it is done: a cancel request, its timeout, or the limit of a replay.
 //!
-//! SQLite checks it every thousand steps of its virtual machine, and `pg_sleep` whenever it wakes up. Functions of
-//! this crate that read long values check it by [`spend`].
+//! SQLite checks it every thousand steps of its virtual machine; `pg_sleep`, and a statement that waits for a lock,
+//! whenever it wakes up. Functions of this crate that read long values check it by [`spend`].
 
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::blocking;
 use crate::error::{SqlError, SqlResult};
 
 /// Steps of SQLite's virtual machine between two questions.
@@ -17,7 +18,7 @@ pub(crate) const STEPS: i32 = 1_000;
 const BYTES: usize = 64 << 10;
 
 thread_local! {
-    /// Who watches over what this thread runs: a session has a thread of its own.
+    /// Who watches over what this thread runs.
     static WATCHED: RefCell<Option<Arc<Watch>>> = const { RefCell::new(None) };
     static BYTES_READ: Cell<usize> = const { Cell::new(0) };
 }
@@ -51,6 +52,15 @@ pub(crate) fn spend(bytes: usize) -> SqlResult<()> {
     if must_stop { Err(SqlError::cancelled()) } else { Ok(()) }
 }
 
+/// Milliseconds to wait for another session's lock, one after the other; the last one again and again. As SQLite's own.
+const LOCK_PAUSES_MS: [u64; 12] = [1, 2, 5, 10, 15, 20, 25, 25, 25, 50, 50, 100];
+
+/// SQLite's busy handler: waits a while for another session's lock, which it has done so many times; false where that
+/// was long enough.
+pub(crate) fn wait_for_lock(waits: i32) -> bool {
+    WATCHED.with_borrow(|watch| watch.as_ref().is_some_and(|watch| watch.wait_for_lock(waits)))
+}
+
 /// Nothing runs, so that nothing can be ended.
 const IDLE: u8 = 0;
 const RUNNING: u8 = 1;
@@ -65,6 +75,8 @@ pub(crate) struct Watch {
     deadline_us: AtomicU64,
     /// Questions that a replay may still answer with "go on".
     looks_left: Option<AtomicU32>,
+    /// How long a statement waits for another session's lock.
+    lock_timeout: Duration,
     /// Held while a cancel request is carried out, so that it cannot hit a later statement.
     cancelling: Mutex<()>,
     cancelled: Condvar,
@@ -78,9 +90,14 @@ impl Watch {
             origin: Instant::now(),
             deadline_us: AtomicU64::new(0),
             looks_left: looks_max.map(AtomicU32::new),
+            lock_timeout: Duration::ZERO,
             cancelling: Mutex::default(),
             cancelled: Condvar::new(),
         }
+    }
+
+    pub(crate) fn with_lock_timeout(self, lock_timeout: Duration) -> Self {
+        Self { lock_timeout, ..self }
     }
 
     /// From now on there is something to end, without a limit of time.
@@ -141,6 +158,9 @@ impl Watch {
             return false;
         }
         let start = Instant::now();
+        if !time.is_zero() {
+            blocking::announce();
+        }
         let mut lock = self.lock();
         loop {
             if self.must_stop() {
@@ -153,6 +173,16 @@ impl Watch {
             let pause = self.time_left().map_or(left, |until_timeout| until_timeout.min(left));
             lock = self.cancelled.wait_timeout(lock, pause).unwrap_or_else(PoisonError::into_inner).0;
         }
+    }
+
+    fn wait_for_lock(&self, waits: i32) -> bool {
+        let waits = usize::try_from(waits).unwrap_or(0);
+        let listed: u64 = LOCK_PAUSES_MS.iter().take(waits).sum();
+        let [.., last] = LOCK_PAUSES_MS;
+        let waited_ms = listed + last * waits.saturating_sub(LOCK_PAUSES_MS.len()) as u64;
+        let left = self.lock_timeout.saturating_sub(Duration::from_millis(waited_ms));
+        let pause = Duration::from_millis(*LOCK_PAUSES_MS.get(waits).unwrap_or(&last)).min(left);
+        !pause.is_zero() && self.sleep(pause)
     }
 
     fn ends_as(&self, state: u8) -> bool {
@@ -189,6 +219,21 @@ mod tests {
     }
 
     #[test]
+    fn a_sleep_is_announced_and_a_question_is_not() {
+        thread_local! { static ANNOUNCED: Cell<u32> = const { Cell::new(0) }; }
+        let announcing = blocking::Announcing::start(|| ANNOUNCED.set(ANNOUNCED.get() + 1));
+        let watch = Watch::new(None).with_lock_timeout(Duration::from_millis(1));
+        watch.start();
+        assert!(!watch.must_stop() && watch.sleep(Duration::ZERO));
+        assert_eq!(ANNOUNCED.get(), 0);
+        assert!(watch.sleep(Duration::from_millis(1)) && watch.wait_for_lock(0));
+        assert_eq!(ANNOUNCED.get(), 2);
+        drop(announcing);
+        assert!(watch.sleep(Duration::from_millis(1)));
+        assert_eq!(ANNOUNCED.get(), 2);
+    }
+
+    #[test]
     fn a_timeout_ends_a_sleep_and_says_so() {
         let watch = Watch::new(None);
         watch.start();
@@ -198,6 +243,16 @@ mod tests {
         watch.start();
         watch.limit(None);
         assert!(watch.sleep(Duration::from_millis(1)));
+    }
+
+    #[test]
+    fn a_lock_is_waited_for_until_its_timeout_or_a_cancel() {
+        let watch = Watch::new(None).with_lock_timeout(Duration::from_millis(10));
+        watch.start();
+        // 1, 2, 5, and what is left of 10.
+        assert_eq!([0, 1, 2, 3, 4, 100].map(|waits| watch.wait_for_lock(waits)), [true, true, true, true, false, false]);
+        watch.cancel(|| {});
+        assert!(!watch.wait_for_lock(0));
     }
 
     #[test]

@@ -33,14 +33,10 @@ fn functions_that_read_long_values_heed_timeout_cancel_and_stop() {
         client.run("SET statement_timeout = 0");
         assert_eq!(client.rows("SELECT 1"), ["1"]);
     }
-    let mut client = Client::open(&fixture);
-    client.start(PROTOCOL_3_0, &[("user", "ann")]);
-    let greeting = client.until_ready();
-    let key = greeting.iter().find(|message| message.tag == b'K').unwrap().body.clone();
+    let (mut client, cancel) = fixture.client_with_key();
     client.framed(b'Q', format!("{ENDLESS}\0").as_bytes()).send();
     std::thread::sleep(Duration::from_millis(100));
-    let request = [&[0, 0, 0, 16, 4, 210, 22, 46], &key[..]].concat();
-    Client::open(&fixture).send_raw(&request);
+    Client::open(&fixture).send_raw(&cancel);
     let messages = client.until_ready();
     let error = messages.iter().find(|message| message.tag == b'E');
     assert_eq!(error.map(support::Message::sqlstate).as_deref(), Some("57014"));

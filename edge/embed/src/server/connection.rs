@@ -1,24 +1,26 @@
 //! One connection from accept to close.
 
 use std::io::{self, Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use onetrip_wire::pg::{BackendKeyData, Severity, TransactionStatus, encode_ready_for_query};
 use rusqlite::Connection;
 
-use super::eager::{Awake, EagerReader};
+use super::crew::{Crew, Member};
 use super::input::Input;
-use super::registry::{Cancellable, Registry, Ticket};
+use super::registry::{Cancellable, Registry, RunningSession, Ticket};
 use super::scram::Secrets;
 use super::startup::{self, Client};
+use super::wire::Wire;
+use crate::blocking;
 use crate::database;
 use crate::error::SqlError;
 use crate::functions::{self, SessionFacts};
-use crate::options::{Login, ServeOptions};
-use crate::session::{Common, Flow, Output, Session};
-use crate::watch::{STEPS, Watch, Watching};
+use crate::options::{Durability, Login, ServeOptions};
+use crate::session::{Common, Flow, Output, OwnedSession, Session};
+use crate::watch::{STEPS, Watch, Watching, wait_for_lock};
 
 /// What all connections of a server share.
 pub(super) struct Context {
@@ -26,7 +28,6 @@ pub(super) struct Context {
     pub(super) secrets: Option<Secrets>,
     pub(super) registry: Arc<Registry>,
     pub(super) common: Arc<Common>,
-    pub(super) awake: Awake,
     /// Of each session, see [`Watch::new`].
     pub(super) looks_max: Option<u32>,
 }
@@ -39,7 +40,7 @@ impl Context {
         };
         let registry = Arc::new(Registry::new(options.sessions_max));
         let common = Arc::new(Common::new()?);
-        Ok(Self { options, secrets, registry, common, awake: Awake::new(), looks_max: None })
+        Ok(Self { options, secrets, registry, common, looks_max: None })
     }
 }
 
@@ -66,104 +67,193 @@ impl Read for LoginReader<'_> {
     }
 }
 
-/// Serves a connection until it ends. An error of the socket ends it too, and there is nobody to tell.
-pub(super) fn run(context: &Context, stream: &TcpStream, ticket: &Ticket) {
-    let _ = serve(context, stream, ticket);
-    let _ = stream.shutdown(std::net::Shutdown::Write);
+/// Takes a connection through its login, on a thread of its own; then its session rests in `crew`. An error of the
+/// socket ends it, and there is nobody to tell.
+pub(super) fn open(context: &Arc<Context>, crew: &Crew, stream: Arc<TcpStream>, ticket: Ticket) {
+    let (leave, number) = (Leave(Arc::clone(&stream)), ticket.number());
+    let Ok(Some(conversation)) = log_in(context, &stream, &ticket) else {
+        drop((leave, ticket)); // in this order
+        return;
+    };
+    let connected = Box::new(Connected { conversation, leave, _ticket: ticket });
+    // What it has received behind its login comes first: no poll would tell of it.
+    if let Some(member) = connected.answer() {
+        // Where the system has no memory for it, the connection is closed.
+        let _ = crew.add(number, stream, member);
+    }
 }
 
-fn serve(context: &Context, stream: &TcpStream, ticket: &Ticket) -> io::Result<()> {
+fn log_in(context: &Arc<Context>, stream: &TcpStream, ticket: &Ticket) -> io::Result<Option<Conversation>> {
     stream.set_nonblocking(false)?;
     stream.set_nodelay(true)?;
     let mut sink = stream;
     let mut input = Input::new();
     let mut source = LoginReader { stream, deadline: Instant::now() + context.options.login_timeout };
     let mut ends = Ends { source: &mut source, sink: &mut sink };
-    let Some(client) = startup::run(context, &mut ends, &mut input)? else { return Ok(()) };
-    stream.set_read_timeout(None)?;
-    let mut source = EagerReader::new(stream, &context.awake);
-    let ends = Ends { source: &mut source, sink: &mut sink };
+    let Some(client) = startup::run(context, &mut ends, &mut input)? else { return Ok(None) };
     match database::open(&context.options, false) {
-        Ok(connection) => with_connection(context, ends, ticket, &mut input, client, &connection),
+        Ok(connection) => Conversation::begin(context, (connection, client), input, ticket, &mut sink),
         Err(error) => {
-            refuse(ends.sink, &SqlError::new("58030", format!("cannot open the database: {error}")))
+            refuse(&mut sink, &SqlError::new("58030", format!("cannot open the database: {error}")))?;
+            Ok(None)
         }
     }
 }
 
-/// A session over an open database, from the greeting on.
-pub(super) fn with_connection(
-    context: &Context,
-    ends: Ends<'_>,
-    ticket: &Ticket,
-    input: &mut Input,
-    client: Client,
-    connection: &Connection,
-) -> io::Result<()> {
-    let watch = Arc::new(Watch::new(context.looks_max));
-    let _watching = Watching::start(Arc::clone(&watch));
-    let facts =
-        Arc::new(SessionFacts::new(client.user, client.database, ticket.number(), client.settings, watch));
-    let watched = Arc::clone(&facts);
-    connection.progress_handler(STEPS, Some(move || watched.watch.must_stop()));
-    let key = getrandom::u32().map_err(io::Error::other)?.to_be_bytes();
-    let interrupt = connection.get_interrupt_handle();
-    let cancellable = Cancellable { key, interrupt, facts: Arc::clone(&facts) };
-    let Some(_running) = ticket.start_session(cancellable) else {
-        return refuse(ends.sink, &SqlError::new("53300", "sorry, too many clients already"));
-    };
-    let session = functions::register(connection, &facts)
-        .and_then(|()| Session::new(connection, Arc::clone(&facts), Arc::clone(&context.common)));
-    let session = match session {
-        Ok(session) => session,
-        Err(error) => return refuse(ends.sink, &SqlError::new("XX000", error.to_string())),
-    };
-    let mut out = Output::new(ends.sink);
-    for (name, value) in facts.settings().reported() {
-        out.parameter_status(name, value);
-    }
-    BackendKeyData { process_id: ticket.number(), key: &key }.encode(&mut out.buffer);
-    encode_ready_for_query(&mut out.buffer, TransactionStatus::Idle);
-    out.flush()?;
-    converse(context, ends.source, input, session, &mut out)
+/// A session at its socket. It ends in the order of the fields.
+struct Connected {
+    conversation: Conversation,
+    leave: Leave,
+    _ticket: Ticket,
 }
 
-fn converse(
-    context: &Context,
-    source: &mut dyn Read,
-    input: &mut Input,
-    mut session: Session<'_>,
-    out: &mut Output<'_>,
-) -> io::Result<()> {
-    let length_max = context.options.message_bytes_max;
-    loop {
-        let mut messages = 0;
-        let mut must_flush = false;
+impl Connected {
+    /// Answers what has been received.
+    fn answer(mut self: Box<Self>) -> Option<Box<dyn Member>> {
+        let mut wire = Wire(&self.leave.0);
+        match self.conversation.answer(&mut wire) {
+            Ok(true) => Some(self),
+            _ => None,
+        }
+    }
+}
+
+impl Member for Connected {
+    fn advance(mut self: Box<Self>) -> Option<Box<dyn Member>> {
+        match self.conversation.receive(&mut Wire(&self.leave.0)) {
+            Ok(true) => self.answer(),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Some(self),
+            _ => None,
+        }
+    }
+}
+
+/// Tells the client of the end when it is dropped.
+struct Leave(Arc<TcpStream>);
+
+impl Drop for Leave {
+    fn drop(&mut self) {
+        // It may be closed already.
+        let _ = self.0.shutdown(Shutdown::Write);
+    }
+}
+
+/// A session after its login, and what it has received. It ends in the order of the fields: nobody interrupts a
+/// connection that is closed.
+pub(super) struct Conversation {
+    _running: RunningSession,
+    session: OwnedSession,
+    watch: Arc<Watch>,
+    input: Input,
+    /// Memory of replies.
+    replies: Vec<u8>,
+    context: Arc<Context>,
+}
+
+impl Conversation {
+    /// Greets a client that has logged in, or refuses it.
+    pub(super) fn begin(
+        context: &Arc<Context>,
+        (connection, client): (Connection, Client),
+        input: Input,
+        ticket: &Ticket,
+        sink: &mut dyn Write,
+    ) -> io::Result<Option<Self>> {
+        let watch = Arc::new(Watch::new(context.looks_max).with_lock_timeout(context.options.lock_timeout));
+        let _watching = Watching::start(Arc::clone(&watch));
+        let (user, database) = (client.user, client.database);
+        let number = ticket.number();
+        let facts =
+            Arc::new(SessionFacts::new(user, database, number, client.settings, Arc::clone(&watch)));
+        let key = getrandom::u32().map_err(io::Error::other)?.to_be_bytes();
+        let interrupt = connection.get_interrupt_handle();
+        let Some(running) = ticket.start_session(Cancellable { key, interrupt, facts: Arc::clone(&facts) })
+        else {
+            refuse(sink, &SqlError::new("53300", "sorry, too many clients already"))?;
+            return Ok(None);
+        };
+        let session = OwnedSession::new(connection, |connection| {
+            hook(connection, &facts, context.options.durability)?;
+            functions::register(connection, &facts)?;
+            Session::new(connection, Arc::clone(&facts), Arc::clone(&context.common))
+        });
+        let session = match session {
+            Ok(session) => session,
+            Err(error) => {
+                drop(running);
+                refuse(sink, &SqlError::new("XX000", error.to_string()))?;
+                return Ok(None);
+            }
+        };
+        let mut out = Output::new(Output::memory(), sink);
+        for (name, value) in facts.settings().reported() {
+            out.parameter_status(name, value);
+        }
+        BackendKeyData { process_id: number, key: &key }.encode(&mut out.buffer);
+        encode_ready_for_query(&mut out.buffer, TransactionStatus::Idle);
+        out.flush()?;
+        let replies = out.buffer;
+        Ok(Some(Self { _running: running, session, watch, input, replies, context: Arc::clone(context) }))
+    }
+
+    /// Receives at least one byte; false at the end of the stream.
+    pub(super) fn receive(&mut self, source: &mut dyn Read) -> io::Result<bool> {
+        self.input.fill(source, self.context.options.message_bytes_max)
+    }
+
+    /// Carries out the whole messages that were received; false where that ends the conversation.
+    pub(super) fn answer(&mut self, sink: &mut dyn Write) -> io::Result<bool> {
+        let _watching = Watching::start(Arc::clone(&self.watch));
+        let mut out = Output::new(std::mem::take(&mut self.replies), sink);
+        let (mut messages, mut must_flush) = (0, false);
         loop {
-            let frame = match input.next_frame(length_max) {
+            let frame = match self.input.next_frame(self.context.options.message_bytes_max) {
                 Ok(Some(frame)) => frame,
                 Ok(None) => break,
                 Err(error) => {
                     SqlError::protocol(error.to_string()).encode(&mut out.buffer, Severity::Fatal);
-                    return out.flush();
+                    out.flush()?;
+                    return Ok(false);
                 }
             };
             messages += 1;
-            match session.handle(frame.tag, input.body(frame), input.next_is_sync(), out)? {
+            let body = self.input.body(frame);
+            match self.session.handle(frame.tag, body, self.input.next_is_sync(), &mut out)? {
                 Flow::Continue => {}
                 Flow::Flush => must_flush = true,
-                Flow::Close => return out.flush(),
+                Flow::Close => {
+                    out.flush()?;
+                    return Ok(false);
+                }
             }
             out.flush_if_full()?;
         }
-        context.registry.count_messages(messages);
+        self.context.registry.count_messages(messages);
         if must_flush {
             out.flush()?;
         }
-        if !input.fill(source, length_max)? {
-            return Ok(());
-        }
+        self.replies = out.buffer;
+        Ok(true)
     }
+}
+
+/// Lets statements be ended, and says when they are about to wait.
+fn hook(
+    connection: &Connection,
+    facts: &Arc<SessionFacts>,
+    durability: Durability,
+) -> rusqlite::Result<()> {
+    let watched = Arc::clone(facts);
+    connection.progress_handler(STEPS, Some(move || watched.watch.must_stop()));
+    connection.busy_handler(Some(wait_for_lock))?;
+    if durability == Durability::Full {
+        let commits = || {
+            blocking::announce(); // for the disk
+            false
+        };
+        connection.commit_hook(Some(commits));
+    }
+    Ok(())
 }
 
 fn refuse(sink: &mut dyn Write, error: &SqlError) -> io::Result<()> {

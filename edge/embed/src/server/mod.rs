@@ -1,15 +1,16 @@
-//! Sockets around sessions: one blocking thread for each connection.
+//! Sockets around sessions, which a few threads serve by turns.
 
 mod connection;
-mod eager;
+mod crew;
 mod input;
 mod registry;
 mod replay;
 mod scram;
 mod startup;
+mod wire;
 
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -20,11 +21,9 @@ use crate::database;
 use crate::error::EmbedError;
 use crate::options::ServeOptions;
 use connection::Context;
+use crew::{Changes, Crew};
+use registry::STOP_MAX;
 pub use replay::replay;
-
-/// Stack of a session's thread, which the deepest statement fits in even without optimization. Memory is taken only
-/// for what is used of it.
-const STACK_BYTES: usize = 32 << 20;
 
 /// What a server did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -35,6 +34,11 @@ pub struct ServeStats {
     pub sessions: u64,
     /// Messages that sessions were sent.
     pub messages: u64,
+    /// How often a session was about to wait for something but its client's next message, so that another thread went on
+    /// with the others.
+    pub hand_overs: u64,
+    /// How often another thread went on with the others because a session took long.
+    pub take_overs: u64,
 }
 
 /// Ends a server from any thread, or from a signal handler's thread.
@@ -78,15 +82,22 @@ pub fn serve(
         .map_err(|error| EmbedError::Open { path: options.database.clone(), error })?;
     listener.set_nonblocking(true).map_err(EmbedError::Listen)?;
     let context = Arc::new(Context::new(options).map_err(EmbedError::System)?);
-    let registry = Arc::clone(&context.registry);
-    let accepted = accept_all(&listener, shutdown, &context);
-    registry.close_all();
+    let crew = Crew::new().map_err(EmbedError::System)?;
+    let accepted = accept_all(&listener, shutdown, &context, &crew);
+    context.registry.close_all();
     drop(first); // the write-ahead log is folded into the file by the last one to close
+    crew.stop(STOP_MAX);
     accepted?;
-    Ok(registry.stats())
+    let Changes { hand_overs, take_overs } = crew.changes();
+    Ok(ServeStats { hand_overs, take_overs, ..context.registry.stats() })
 }
 
-fn accept_all(listener: &TcpListener, shutdown: &Shutdown, context: &Arc<Context>) -> Result<(), EmbedError> {
+fn accept_all(
+    listener: &TcpListener,
+    shutdown: &Shutdown,
+    context: &Arc<Context>,
+    crew: &Arc<Crew>,
+) -> Result<(), EmbedError> {
     loop {
         let mut polled =
             [PollFd::new(listener, PollFlags::IN), PollFd::from_borrowed_fd(shutdown.as_fd(), PollFlags::IN)];
@@ -101,7 +112,7 @@ fn accept_all(listener: &TcpListener, shutdown: &Shutdown, context: &Arc<Context
         match listener.accept() {
             Ok((stream, _)) => {
                 if context.registry.has_room() {
-                    start_thread(stream, context);
+                    start_login(stream, context, crew);
                 }
             }
             Err(error) if is_passing(&error) => {}
@@ -124,14 +135,12 @@ fn is_passing(error: &io::Error) -> bool {
     )
 }
 
-fn start_thread(stream: std::net::TcpStream, context: &Arc<Context>) {
-    // Without a clone the connection could not be closed from here; such a client is dropped.
-    let Ok(clone) = stream.try_clone() else { return };
-    let ticket = context.registry.enter(Some(clone));
-    let context = Arc::clone(context);
-    let builder = std::thread::Builder::new().name("onetrip-session".to_owned()).stack_size(STACK_BYTES);
+fn start_login(stream: TcpStream, context: &Arc<Context>, crew: &Arc<Crew>) {
+    let stream = Arc::new(stream);
+    let ticket = context.registry.enter(Some(Arc::clone(&stream)));
+    let (context, crew, at) = (Arc::clone(context), Arc::clone(crew), Arc::clone(crew));
     // Where no thread can be had, the closure is dropped and with it the connection and its ticket.
-    let _ = builder.spawn(move || connection::run(&context, &stream, &ticket));
+    let _ = at.run(move || connection::open(&context, &crew, stream, ticket));
 }
 
 impl Shutdown {

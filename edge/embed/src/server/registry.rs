@@ -14,11 +14,11 @@ use crate::functions::SessionFacts;
 /// Places for logins beyond those that can become sessions: whoever has them is told "too many clients".
 const LOGINS_BEYOND_SESSIONS: usize = 16;
 
-/// Connections that are closed and whose threads have not ended yet, before more are dropped unheard.
+/// Connections that are closed and have not ended yet, before more are dropped unheard.
 const LEAVING_MAX: usize = 16;
 
 /// How long a stop waits for what runs: SQLite cannot be interrupted within one step.
-const STOP_MAX: Duration = Duration::from_secs(5);
+pub(super) const STOP_MAX: Duration = Duration::from_secs(5);
 
 /// All connections of a server.
 pub(super) struct Registry {
@@ -52,7 +52,7 @@ impl Entries {
 
 struct Entry {
     /// None where there is no socket to close.
-    stream: Option<TcpStream>,
+    stream: Option<Arc<TcpStream>>,
     session: Option<Cancellable>,
 }
 
@@ -86,14 +86,14 @@ impl Registry {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether there is a thread for one more connection.
+    /// Whether there is room for one more connection.
     pub(super) fn has_room(&self) -> bool {
         self.lock().by_number.len() < self.sessions_max + self.logins_max + LEAVING_MAX
     }
 
     /// Notes a connection until its ticket is dropped. Where too many are before their login, the oldest of them ends: its
     /// client has had the most time, and others would wait for a client that says nothing.
-    pub(super) fn enter(self: &Arc<Self>, stream: Option<TcpStream>) -> Ticket {
+    pub(super) fn enter(self: &Arc<Self>, stream: Option<Arc<TcpStream>>) -> Ticket {
         self.connections.fetch_add(1, Ordering::Relaxed);
         let mut entries = self.lock();
         let number = loop {
@@ -124,7 +124,7 @@ impl Registry {
         }
     }
 
-    /// Closes all connections and waits until their threads have ended, or for [`STOP_MAX`].
+    /// Closes all connections and waits until they have ended, or for [`STOP_MAX`].
     pub(super) fn close_all(&self) {
         let start = Instant::now();
         let mut entries = self.lock();
@@ -152,6 +152,7 @@ impl Registry {
             connections: self.connections.load(Ordering::Relaxed),
             sessions: self.sessions.load(Ordering::Relaxed),
             messages: self.messages.load(Ordering::Relaxed),
+            ..ServeStats::default()
         }
     }
 }
@@ -169,7 +170,7 @@ impl Ticket {
     }
 
     /// Makes the connection a session until what is returned is dropped; `None` if there is no room for one more.
-    pub(super) fn start_session(&self, session: Cancellable) -> Option<RunningSession<'_>> {
+    pub(super) fn start_session(&self, session: Cancellable) -> Option<RunningSession> {
         let mut entries = self.registry.lock();
         if entries.session_count >= self.registry.sessions_max {
             return None;
@@ -180,18 +181,20 @@ impl Ticket {
             entry.session = Some(session);
         }
         self.registry.sessions.fetch_add(1, Ordering::Relaxed);
-        Some(RunningSession(self))
+        Some(RunningSession { registry: Arc::clone(&self.registry), number: self.number })
     }
 }
 
 /// A session; it has to end before its SQLite connection, which the entry could interrupt, is closed.
-pub(super) struct RunningSession<'t>(&'t Ticket);
+pub(super) struct RunningSession {
+    registry: Arc<Registry>,
+    number: u32,
+}
 
-impl Drop for RunningSession<'_> {
+impl Drop for RunningSession {
     fn drop(&mut self) {
-        let Ticket { registry, number } = self.0;
-        let mut entries = registry.lock();
-        if let Some(entry) = entries.by_number.get_mut(number) {
+        let mut entries = self.registry.lock();
+        if let Some(entry) = entries.by_number.get_mut(&self.number) {
             entry.session = None;
         }
         entries.session_count -= 1;

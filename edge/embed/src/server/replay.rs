@@ -1,8 +1,9 @@
 //! A connection without a socket.
 
-use std::io::{self, Read};
+use std::io;
+use std::sync::Arc;
 
-use super::connection::{self, Context, Ends};
+use super::connection::{Context, Conversation, Ends};
 use super::input::Input;
 use super::startup;
 use crate::database;
@@ -21,15 +22,16 @@ const STEPS_MAX: u32 = 1_000_000;
 /// Those of the system, such as a database that cannot be opened; what the client did wrong is in the answer.
 pub fn replay(options: ServeOptions, mut request: &[u8]) -> io::Result<Vec<u8>> {
     let looks_max = Some(STEPS_MAX / STEPS as u32);
-    let context = Context { looks_max, ..Context::new(options)? };
+    let context = Arc::new(Context { looks_max, ..Context::new(options)? });
     let ticket = context.registry.enter(None);
     let connection = database::open(&context.options, false).map_err(io::Error::other)?;
     let mut answer = Vec::new();
     let mut input = Input::new();
-    let source: &mut dyn Read = &mut request;
-    let mut ends = Ends { source, sink: &mut answer };
-    if let Some(client) = startup::run(&context, &mut ends, &mut input)? {
-        connection::with_connection(&context, ends, &ticket, &mut input, client, &connection)?;
-    }
+    let mut ends = Ends { source: &mut request, sink: &mut answer };
+    let Some(client) = startup::run(&context, &mut ends, &mut input)? else { return Ok(answer) };
+    let begun = Conversation::begin(&context, (connection, client), input, &ticket, &mut answer)?;
+    let Some(mut conversation) = begun else { return Ok(answer) };
+    while conversation.answer(&mut answer)? && conversation.receive(&mut request)? {}
+    drop(conversation); // before its ticket
     Ok(answer)
 }

@@ -47,7 +47,7 @@ fn from_primary_code(code: i32, message: &str) -> SqlError {
         ffi::SQLITE_ERROR => from_message(message),
         ffi::SQLITE_CONSTRAINT => plain("23000"),
         ffi::SQLITE_BUSY | ffi::SQLITE_LOCKED => {
-            SqlError::new("55P03", "could not obtain the database's write lock in time")
+            SqlError::new(SqlError::LOCKED, "could not obtain the database's write lock in time")
         }
         ffi::SQLITE_INTERRUPT => SqlError::cancelled(),
         ffi::SQLITE_READONLY => plain("25006"),

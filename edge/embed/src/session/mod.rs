@@ -4,6 +4,7 @@ mod copy;
 mod errors;
 mod extended;
 mod output;
+mod owned;
 mod portal;
 mod prepared;
 mod questions;
@@ -28,6 +29,7 @@ use onetrip_wire::pg::{
 use rusqlite::Connection;
 
 pub(crate) use output::Output;
+pub(crate) use owned::OwnedSession;
 pub(crate) use settings::Settings;
 
 use crate::error::{SqlError, SqlResult};
@@ -225,6 +227,9 @@ impl<'c> Session<'c> {
 
     /// Tells the client of an error and moves the transaction on.
     fn fail(&mut self, mut error: SqlError, out: &mut Output<'_>) {
+        if error.sqlstate == SqlError::LOCKED && self.facts.watch.must_stop() {
+            error = SqlError::cancelled(); // it has not waited any longer
+        }
         // What ends the transaction must not be ended in its turn.
         let has_timed_out = self.facts.watch.finish();
         if has_timed_out && error.sqlstate == SqlError::CANCELLED {

@@ -17,8 +17,13 @@ pub(crate) struct Output<'w> {
 }
 
 impl<'w> Output<'w> {
-    pub(crate) fn new(sink: &'w mut dyn Write) -> Self {
-        Self { buffer: Vec::with_capacity(FLUSH_BYTES + 4096), sink }
+    /// `buffer` is memory for what waits, from [`Self::memory`] or of an earlier output.
+    pub(crate) fn new(buffer: Vec<u8>, sink: &'w mut dyn Write) -> Self {
+        Self { buffer, sink }
+    }
+
+    pub(crate) fn memory() -> Vec<u8> {
+        Vec::with_capacity(FLUSH_BYTES + 4096)
     }
 
     /// Sends everything.

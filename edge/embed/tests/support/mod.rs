@@ -32,6 +32,16 @@ impl Fixture {
     pub fn client(&self) -> Client {
         Client::connect(self)
     }
+
+    /// A client, and the packet that cancels what it runs.
+    pub fn client_with_key(&self) -> (Client, Vec<u8>) {
+        let mut client = Client::open(self);
+        client.start(PROTOCOL_3_0, &[("user", "ann")]);
+        let greeting = client.until_ready();
+        let key = greeting.iter().find(|message| message.tag == b'K').unwrap();
+        let cancel = [&[0, 0, 0, 16, 4, 210, 22, 46], &key.body[..]].concat();
+        (client, cancel)
+    }
 }
 
 /// One message of the server.

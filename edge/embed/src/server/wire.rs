@@ -1,0 +1,71 @@
+//! A session's socket, which waits for nobody unannounced.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+
+use crate::blocking;
+
+/// Reads what is there. Writes, and waits where the client does not read.
+pub(super) struct Wire<'s>(pub(super) &'s TcpStream);
+
+impl Read for Wire<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let (count, _) = recv(self.0, buffer, RecvFlags::DONTWAIT)?;
+        Ok(count)
+    }
+}
+
+impl Write for Wire<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match send(self.0, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+            Err(Errno::AGAIN) => {
+                blocking::announce();
+                Ok(send(self.0, bytes, SendFlags::NOSIGNAL)?)
+            }
+            sent => Ok(sent?),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, TcpListener};
+    use std::sync::Mutex;
+    use std::thread::{self, JoinHandle};
+
+    use super::*;
+    use crate::blocking::Announcing;
+
+    /// The client, which begins to read when it is told that the server waits.
+    static CLIENT: Mutex<Option<TcpStream>> = Mutex::new(None);
+    static READING: Mutex<Option<JoinHandle<usize>>> = Mutex::new(None);
+
+    #[test]
+    fn a_wait_for_the_client_is_announced_before_it_begins() {
+        const BYTES: usize = 32 << 20; // more than both sockets hold
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        *CLIENT.lock().unwrap() = Some(TcpStream::connect(listener.local_addr().unwrap()).unwrap());
+        let (stream, _) = listener.accept().unwrap();
+        let mut wire = Wire(&stream);
+        assert_eq!(wire.read(&mut [0]).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        let _announcing = Announcing::start(|| {
+            let Some(mut client) = CLIENT.lock().unwrap().take() else { return };
+            let read = move || io::copy(&mut client, &mut io::sink()).unwrap() as usize;
+            *READING.lock().unwrap() = Some(thread::spawn(read));
+        });
+        wire.write_all(b"small").unwrap();
+        assert!(READING.lock().unwrap().is_none());
+        // Without a reader this would not end.
+        wire.write_all(&vec![0; BYTES]).unwrap();
+        drop(stream);
+        let reading = READING.lock().unwrap().take().expect("it was told");
+        assert_eq!(reading.join().unwrap(), BYTES + 5);
+    }
+}
