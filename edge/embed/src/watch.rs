@@ -250,7 +250,10 @@ mod tests {
         let watch = Watch::new(None).with_lock_timeout(Duration::from_millis(10));
         watch.start();
         // 1, 2, 5, and what is left of 10.
-        assert_eq!([0, 1, 2, 3, 4, 100].map(|waits| watch.wait_for_lock(waits)), [true, true, true, true, false, false]);
+        assert_eq!(
+            [0, 1, 2, 3, 4, 100].map(|waits| watch.wait_for_lock(waits)),
+            [true, true, true, true, false, false]
+        );
         watch.cancel(|| {});
         assert!(!watch.wait_for_lock(0));
     }

@@ -222,7 +222,11 @@ fn what_came_with_the_startup_packet_is_answered() {
     let fixture = on_one_core(|_| {});
     let mut client = Client::open(&fixture);
     let mut bytes = Vec::new();
-    onetrip_wire::pg::encode_startup(&mut bytes, onetrip_wire::pg::PROTOCOL_3_0, [(&b"user"[..], &b"ann"[..])]);
+    onetrip_wire::pg::encode_startup(
+        &mut bytes,
+        onetrip_wire::pg::PROTOCOL_3_0,
+        [(&b"user"[..], &b"ann"[..])],
+    );
     frame(&mut bytes, b'Q', |out| put_str(out, "SELECT 1"));
     client.send_raw(&bytes);
     client.until_ready();

@@ -46,7 +46,10 @@ fn voluntary_switches() -> u64 {
     let tasks = fs::read_dir("/proc/self/task").unwrap().map(|task| task.unwrap());
     let others = tasks.filter(|task| task.file_name().to_str() != Some(&own));
     // A thread may end before its file is read.
-    others.filter_map(|task| fs::read_to_string(task.path().join("status")).ok()).map(|text| count(&text)).sum()
+    others
+        .filter_map(|task| fs::read_to_string(task.path().join("status")).ok())
+        .map(|text| count(&text))
+        .sum()
 }
 
 fn count(status: &str) -> u64 {

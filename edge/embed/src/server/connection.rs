@@ -163,8 +163,7 @@ impl Conversation {
         let _watching = Watching::start(Arc::clone(&watch));
         let (user, database) = (client.user, client.database);
         let number = ticket.number();
-        let facts =
-            Arc::new(SessionFacts::new(user, database, number, client.settings, Arc::clone(&watch)));
+        let facts = Arc::new(SessionFacts::new(user, database, number, client.settings, Arc::clone(&watch)));
         let key = getrandom::u32().map_err(io::Error::other)?.to_be_bytes();
         let interrupt = connection.get_interrupt_handle();
         let Some(running) = ticket.start_session(Cancellable { key, interrupt, facts: Arc::clone(&facts) })
@@ -238,11 +237,7 @@ impl Conversation {
 }
 
 /// Lets statements be ended, and says when they are about to wait.
-fn hook(
-    connection: &Connection,
-    facts: &Arc<SessionFacts>,
-    durability: Durability,
-) -> rusqlite::Result<()> {
+fn hook(connection: &Connection, facts: &Arc<SessionFacts>, durability: Durability) -> rusqlite::Result<()> {
     let watched = Arc::clone(facts);
     connection.progress_handler(STEPS, Some(move || watched.watch.must_stop()));
     connection.busy_handler(Some(wait_for_lock))?;

@@ -1,13 +1,29 @@
 //! Whether the processor has time to spare.
 
-use std::fs;
+use std::fs::File;
+use std::io::Read;
 
 use rustix::thread::{CpuSet, sched_getaffinity};
 
-/// How long this process's cores have been idle, in the system's ticks of 10 ms; `None` where it does not say.
-pub(super) fn idle_ticks() -> Option<u64> {
-    let cores = sched_getaffinity(None).ok()?;
-    sum(&fs::read_to_string("/proc/stat").ok()?, &cores)
+/// What the system says of its cores.
+pub(super) struct Cores {
+    /// Memory of it.
+    text: String,
+}
+
+impl Default for Cores {
+    fn default() -> Self {
+        Self { text: String::with_capacity(64 << 10) } // enough for hundreds of cores
+    }
+}
+
+impl Cores {
+    /// How long this process's cores have been idle, in the system's ticks of 10 ms; `None` where it does not say.
+    pub(super) fn idle_ticks(&mut self) -> Option<u64> {
+        self.text.clear();
+        File::open("/proc/stat").ok()?.read_to_string(&mut self.text).ok()?;
+        sum(&self.text, &sched_getaffinity(None).ok()?)
+    }
 }
 
 fn sum(stat: &str, cores: &CpuSet) -> Option<u64> {

@@ -8,8 +8,9 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
+use super::Crew;
+use super::cores::Cores;
 use super::poll_set::PollSet;
-use super::{Crew, cores};
 
 /// Between two looks. A leader that runs the same member at both is relieved.
 const TICK: Duration = Duration::from_millis(1);
@@ -22,6 +23,9 @@ const WINDOW: u32 = 100;
 
 /// In how many of them a leader runs something if it is always busy: the rest is asking who is ready.
 const BUSY: u32 = 60;
+
+/// Idle time in a window that is about a core's, in ticks of 10 ms.
+const IDLE_TICKS: u64 = 7;
 
 /// What the thread is told by others.
 #[derive(Default)]
@@ -87,26 +91,63 @@ impl Seen {
 }
 
 fn watch(crew: &Weak<Crew>) {
-    let (mut seen, mut quiet, mut looks) = (Vec::new(), 0, 0);
-    let mut idle_before = None;
+    let Some(mut seen) = crew.upgrade().map(|crew| see(&crew)) else { return };
+    let (mut quiet, mut looks) = (0, 0);
+    let mut need = Need::default();
     loop {
         thread::sleep(TICK);
         let Some(crew) = crew.upgrade().filter(|crew| !crew.lookout.is_stopping()) else { return };
-        if looks == 0 {
-            seen = crew.sets().iter().map(Seen::new).collect();
-            idle_before = cores::idle_ticks();
-        }
         looks += 1;
         quiet = if look(&crew, &mut seen) { quiet + 1 } else { 0 };
         if looks == WINDOW {
-            help(&crew, &seen, idle_before);
+            if need.is_there(&seen) && help(&crew, &seen) {
+                seen = see(&crew);
+            }
             looks = 0;
+            seen.iter_mut().for_each(|seen| seen.busy = 0);
         }
         if quiet >= QUIET_TICKS {
             crew.lookout.sleep(|| seen.iter().all(|seen| seen.set.beats() == seen.beats));
             (quiet, looks) = (0, 0);
+            seen.iter_mut().for_each(|seen| seen.busy = 0);
+            need.idle_before = None;
         }
     }
+}
+
+/// All sets; nobody but the lookout adds one.
+fn see(crew: &Crew) -> Vec<Seen> {
+    crew.sets().iter().map(Seen::new).collect()
+}
+
+/// Whether a leader needs help, and there is a core for it.
+#[derive(Default)]
+struct Need {
+    cores: Cores,
+    /// Idle time of the cores at the end of the last window, if that had a leader that needs help.
+    idle_before: Option<Option<u64>>,
+}
+
+impl Need {
+    fn is_there(&mut self, seen: &[Seen]) -> bool {
+        if busiest(seen).is_none() {
+            self.idle_before = None;
+            return false;
+        }
+        let now = self.cores.idle_ticks();
+        let Some(before) = self.idle_before.replace(now) else { return false };
+        let has_idle_core =
+            before.zip(now).is_none_or(|(before, now)| now.saturating_sub(before) >= IDLE_TICKS);
+        if has_idle_core {
+            self.idle_before = None;
+        }
+        has_idle_core
+    }
+}
+
+/// A leader that is always busy, with more than one connection.
+fn busiest(seen: &[Seen]) -> Option<&Seen> {
+    seen.iter().max_by_key(|seen| seen.busy).filter(|seen| seen.busy >= BUSY && seen.set.len() > 1)
 }
 
 /// Relieves whoever runs the same member as at the last look; whether nothing is going on.
@@ -125,12 +166,9 @@ fn look(crew: &Arc<Crew>, seen: &mut [Seen]) -> bool {
     is_quiet
 }
 
-/// Gives half of what a busy leader has to one that is not, or to a new one, where cores have time for it.
-fn help(crew: &Arc<Crew>, seen: &[Seen], idle_before: Option<u64>) {
-    let Some(busiest) = seen.iter().max_by_key(|seen| seen.busy).filter(|seen| seen.busy >= BUSY) else { return };
-    if busiest.set.len() < 2 || !has_idle_core(idle_before) {
-        return;
-    }
+/// Gives half of what the busiest leader has to one that is not busy, or to a new one.
+fn help(crew: &Arc<Crew>, seen: &[Seen]) -> bool {
+    let Some(busiest) = busiest(seen) else { return false };
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let helper = if seen.len() < cores {
         crew.add_set().ok()
@@ -138,15 +176,7 @@ fn help(crew: &Arc<Crew>, seen: &[Seen], idle_before: Option<u64>) {
         let freest = seen.iter().min_by_key(|seen| seen.busy).filter(|seen| seen.busy < BUSY / 2);
         freest.map(|seen| Arc::clone(&seen.set))
     };
-    if let Some(helper) = helper {
-        busiest.set.move_half(&helper);
-    }
-}
-
-/// Whether a core's worth of time, or most of it, was idle since then; yes, where the system does not say.
-fn has_idle_core(before: Option<u64>) -> bool {
-    const TICK_MS: u32 = 10;
-    let Some((before, now)) = before.zip(cores::idle_ticks()) else { return true };
-    let window_ticks = WINDOW * TICK.as_millis() as u32 / TICK_MS;
-    now.saturating_sub(before) * 3 >= u64::from(window_ticks) * 2
+    let Some(helper) = helper else { return false };
+    busiest.set.move_half(&helper);
+    true
 }

@@ -22,6 +22,7 @@ mod threads;
 
 use std::cell::RefCell;
 use std::io;
+use std::mem::MaybeUninit;
 use std::net::TcpStream;
 use std::os::fd::{AsFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -34,7 +35,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use crate::blocking::Announcing;
 use lookout::Lookout;
 use poll_set::{Leader, Next, PollSet};
-use threads::Threads;
+use threads::{Job, Threads};
 
 /// Most events that a leader takes at a time.
 const EVENTS_MAX: usize = 64;
@@ -109,12 +110,12 @@ impl Crew {
 
     fn start_leader(self: &Arc<Self>, set: &Arc<PollSet>, turn: u64) -> io::Result<()> {
         let led = Led { crew: Arc::clone(self), set: Arc::clone(set), turn };
-        self.threads.start(Box::new(move || lead(led)))
+        self.threads.start(Job::Lead(led))
     }
 
     /// Runs what may wait, on a thread of its own.
     pub(super) fn run(&self, job: impl FnOnce() + Send + 'static) -> io::Result<()> {
-        self.threads.start(Box::new(job))
+        self.threads.start(Job::Run(Box::new(job)))
     }
 
     /// Lets a connection rest until its client says something. No two connections have the same token.
@@ -153,10 +154,9 @@ fn lead(led: Led) {
     let (crew, set, turn) = (Arc::clone(&led.crew), Arc::clone(&led.set), led.turn);
     LED.set(Some(led));
     let announcing = Announcing::start(hand_over);
-    let mut events = Vec::with_capacity(EVENTS_MAX);
+    let mut memory = [MaybeUninit::uninit(); EVENTS_MAX];
     'turn: loop {
-        set.wait(&mut events);
-        for event in events.drain(..) {
+        for &event in set.wait(&mut memory) {
             let (token, member) = match set.next(turn, event) {
                 Next::Run(token, member) => (token, member),
                 Next::PassOver => continue,

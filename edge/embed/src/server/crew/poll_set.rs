@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::mem::MaybeUninit;
 use std::net::TcpStream;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -68,19 +69,16 @@ impl PollSet {
         self.beats.load(Ordering::SeqCst)
     }
 
-    /// Waits until members are ready; their events are added to what is there.
-    pub(super) fn wait(&self, events: &mut Vec<epoll::Event>) {
-        // It fails where a signal comes, and then there are no events.
-        let _ = epoll::wait(&self.epoll, rustix::buffer::spare_capacity(events), None);
+    /// Waits until members are ready; their events are put there.
+    pub(super) fn wait<'m>(&self, memory: &'m mut [MaybeUninit<epoll::Event>]) -> &'m [epoll::Event] {
+        match epoll::wait(&self.epoll, memory, None) {
+            Ok((events, _)) => events,
+            Err(_) => &[], // a signal came
+        }
     }
 
     /// A member from elsewhere rests here from now on; where that fails it is dropped.
-    pub(super) fn join(
-        &self,
-        token: u32,
-        stream: Arc<TcpStream>,
-        member: Box<dyn Member>,
-    ) -> io::Result<()> {
+    pub(super) fn join(&self, token: u32, stream: Arc<TcpStream>, member: Box<dyn Member>) -> io::Result<()> {
         let mut members = self.lock();
         // With the lock held, so that the member is there when its first event is looked at.
         self.poll(token, &stream)?;
@@ -123,8 +121,7 @@ impl PollSet {
         }
         let Some(place) = members.by_token.get_mut(&token) else { return is_leader };
         place.resting = member;
-        let must_leave =
-            place.resting.is_none() || (!is_leader && self.poll(token, &place.stream).is_err());
+        let must_leave = place.resting.is_none() || (!is_leader && self.poll(token, &place.stream).is_err());
         if must_leave {
             // Closed by this, the socket is polled no more.
             let ended = members.by_token.remove(&token);

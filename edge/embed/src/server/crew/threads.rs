@@ -7,6 +7,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::{Led, lead};
+
 /// Stack of a thread, which the deepest statement fits in even without optimization. Memory is taken only for what is
 /// used of it.
 const STACK_BYTES: usize = 32 << 20;
@@ -14,7 +16,21 @@ const STACK_BYTES: usize = 32 << 20;
 /// How long a thread waits for its next job.
 const IDLE_MAX: Duration = Duration::from_secs(10);
 
-pub(super) type Job = Box<dyn FnOnce() + Send>;
+/// What a thread does next.
+pub(super) enum Job {
+    /// Leads a poll set. This is no closure, so that a change of leaders takes no memory.
+    Lead(Led),
+    Run(Box<dyn FnOnce() + Send>),
+}
+
+impl Job {
+    fn run(self) {
+        match self {
+            Self::Lead(led) => lead(led),
+            Self::Run(run) => run(),
+        }
+    }
+}
 
 /// As many threads as have something to do, and those that had until a while ago.
 #[derive(Default)]
@@ -69,7 +85,7 @@ impl Threads {
                 state.idle -= 1;
                 drop(state);
                 // The panic hook has reported it; what the job had is dropped.
-                let _ = catch_unwind(AssertUnwindSafe(job));
+                let _ = catch_unwind(AssertUnwindSafe(|| job.run()));
                 state = self.lock();
                 state.idle += 1;
                 continue;
