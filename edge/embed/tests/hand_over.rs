@@ -44,6 +44,8 @@ fn is_waiting(client: &Client) -> bool {
 /// Whether others are served while `client` waits for the answer to this.
 fn others_are_served(fixture: &Fixture, client: &mut Client, text: &str) {
     let mut others = [fixture.client(), fixture.client()];
+    // No thread waits for this client alone any more.
+    assert_eq!(client.rows("SELECT 1"), ["1"]);
     ask(client, text);
     for number in 0..10 {
         for other in &mut others {
@@ -130,6 +132,7 @@ fn a_client_that_does_not_read_delays_nobody_else() {
     let fixture = on_one_core(|_| {});
     let mut client = fixture.client();
     let mut others = [fixture.client(), fixture.client()];
+    client.run("SELECT 1");
     // More than the buffers of both sockets hold.
     ask(&mut client, "SELECT repeat('x', 1000) FROM generate_series(1, 100000)");
     let mut byte = [0];
@@ -167,7 +170,7 @@ fn a_long_statement_delays_nobody_else() {
 #[test]
 fn a_commit_that_waits_for_the_disk_is_handed_over_and_reads_are_not() {
     let fixture = on_one_core(|options| options.durability = Durability::Full);
-    let mut client = fixture.client();
+    let (mut client, _other) = (fixture.client(), fixture.client());
     client.run("CREATE TABLE t (a int)");
     for number in 0..ATTEMPTS {
         client.run(&format!("INSERT INTO t VALUES ({number})"));

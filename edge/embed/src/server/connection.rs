@@ -69,7 +69,7 @@ impl Read for LoginReader<'_> {
 
 /// Takes a connection through its login, on a thread of its own; then its session rests in `crew`. An error of the
 /// socket ends it, and there is nobody to tell.
-pub(super) fn open(context: &Arc<Context>, crew: &Crew, stream: Arc<TcpStream>, ticket: Ticket) {
+pub(super) fn open(context: &Arc<Context>, crew: &Arc<Crew>, stream: Arc<TcpStream>, ticket: Ticket) {
     let (leave, number) = (Leave(Arc::clone(&stream)), ticket.number());
     let Ok(Some(conversation)) = log_in(context, &stream, &ticket) else {
         drop((leave, ticket)); // in this order
@@ -110,7 +110,7 @@ struct Connected {
 impl Connected {
     /// Answers what has been received.
     fn answer(mut self: Box<Self>) -> Option<Box<dyn Member>> {
-        let mut wire = Wire(&self.leave.0);
+        let mut wire = Wire { stream: &self.leave.0, waits: false };
         match self.conversation.answer(&mut wire) {
             Ok(true) => Some(self),
             _ => None,
@@ -119,8 +119,8 @@ impl Connected {
 }
 
 impl Member for Connected {
-    fn advance(mut self: Box<Self>) -> Option<Box<dyn Member>> {
-        match self.conversation.receive(&mut Wire(&self.leave.0)) {
+    fn advance(mut self: Box<Self>, waits: bool) -> Option<Box<dyn Member>> {
+        match self.conversation.receive(&mut Wire { stream: &self.leave.0, waits }) {
             Ok(true) => self.answer(),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Some(self),
             _ => None,

@@ -1,4 +1,4 @@
-//! A session's socket, which waits for nobody unannounced.
+//! A session's socket, whose waits are asked for or announced.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -8,22 +8,27 @@ use rustix::net::{RecvFlags, SendFlags, recv, send};
 
 use crate::blocking;
 
-/// Reads what is there. Writes, and waits where the client does not read.
-pub(super) struct Wire<'s>(pub(super) &'s TcpStream);
+/// Reads what is there, and writes, even where it has to wait until the client reads.
+pub(super) struct Wire<'s> {
+    pub(super) stream: &'s TcpStream,
+    /// Whether reading waits where nothing is there.
+    pub(super) waits: bool,
+}
 
 impl Read for Wire<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let (count, _) = recv(self.0, buffer, RecvFlags::DONTWAIT)?;
+        let flags = if self.waits { RecvFlags::empty() } else { RecvFlags::DONTWAIT };
+        let (count, _) = recv(self.stream, buffer, flags)?;
         Ok(count)
     }
 }
 
 impl Write for Wire<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match send(self.0, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+        match send(self.stream, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
             Err(Errno::AGAIN) => {
                 blocking::announce();
-                Ok(send(self.0, bytes, SendFlags::NOSIGNAL)?)
+                Ok(send(self.stream, bytes, SendFlags::NOSIGNAL)?)
             }
             sent => Ok(sent?),
         }
@@ -53,7 +58,7 @@ mod tests {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         *CLIENT.lock().unwrap() = Some(TcpStream::connect(listener.local_addr().unwrap()).unwrap());
         let (stream, _) = listener.accept().unwrap();
-        let mut wire = Wire(&stream);
+        let mut wire = Wire { stream: &stream, waits: false };
         assert_eq!(wire.read(&mut [0]).unwrap_err().kind(), io::ErrorKind::WouldBlock);
         let _announcing = Announcing::start(|| {
             let Some(mut client) = CLIENT.lock().unwrap().take() else { return };

@@ -1,6 +1,6 @@
 //! Looks after leaders: one that is kept up by a connection is relieved, and one that is always busy gets help.
 //!
-//! It looks once a millisecond while something is going on, and sleeps otherwise.
+//! It looks every two milliseconds while something is going on, and sleeps otherwise.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,16 +13,16 @@ use super::cores::Cores;
 use super::poll_set::PollSet;
 
 /// Between two looks. A leader that runs the same member at both is relieved.
-const TICK: Duration = Duration::from_millis(1);
+const TICK: Duration = Duration::from_millis(2);
 
 /// Looks without anything going on, before it sleeps.
-const QUIET_TICKS: u32 = 20;
+const QUIET_TICKS: u32 = 10;
 
 /// Looks between two decisions on help.
-const WINDOW: u32 = 100;
+const WINDOW: u32 = 50;
 
 /// In how many of them a leader runs something if it is always busy: the rest is asking who is ready.
-const BUSY: u32 = 60;
+const BUSY: u32 = 30;
 
 /// Idle time in a window that is about a core's, in ticks of 10 ms.
 const IDLE_TICKS: u64 = 7;
@@ -177,6 +177,6 @@ fn help(crew: &Arc<Crew>, seen: &[Seen]) -> bool {
         freest.map(|seen| Arc::clone(&seen.set))
     };
     let Some(helper) = helper else { return false };
-    busiest.set.move_half(&helper);
+    busiest.set.move_half(&helper, |turn| crew.start_leader(&helper, turn));
     true
 }

@@ -11,6 +11,8 @@
 //!          └────────────────────────┴──────────────────────────────────────────────────┘
 //! ```
 //!
+//! The only connection of a set keeps its thread, which waits for that client alone, until another connection comes.
+//!
 //! What a connection runs may wait itself: for a lock, a disk, a client that does not read. Before that,
 //! [`crate::blocking::announce`] hands the set to another thread, the next leader, and the old one goes on with its
 //! connection alone. What waits or computes unannounced is found by the [`lookout`].
@@ -34,7 +36,7 @@ use rustix::event::{EventfdFlags, eventfd};
 
 use crate::blocking::Announcing;
 use lookout::Lookout;
-use poll_set::{Leader, Next, PollSet};
+use poll_set::{After, Leader, Next, PollSet};
 use threads::{Job, Threads};
 
 /// Most events that a leader takes at a time.
@@ -42,8 +44,9 @@ const EVENTS_MAX: usize = 64;
 
 /// A connection that threads serve by turns.
 pub(super) trait Member: Send {
-    /// Serves the client until it has to say more; `None` where the connection has ended.
-    fn advance(self: Box<Self>) -> Option<Box<dyn Member>>;
+    /// Serves the client until it has to say more; `None` where the connection has ended. Where the client has said
+    /// nothing yet, it waits for that, or comes back.
+    fn advance(self: Box<Self>, waits: bool) -> Option<Box<dyn Member>>;
 }
 
 /// All threads and poll sets of a server.
@@ -77,7 +80,6 @@ thread_local! {
 }
 
 impl Crew {
-    /// A crew with its first leader.
     pub(super) fn new() -> io::Result<Arc<Self>> {
         let crew = Self::without_lookout()?;
         crew.lookout.start(&crew)?;
@@ -103,7 +105,6 @@ impl Crew {
 
     fn add_set(self: &Arc<Self>) -> io::Result<Arc<PollSet>> {
         let set = Arc::new(PollSet::new(self.stop.as_fd())?);
-        self.start_leader(&set, 0)?;
         self.sets().push(Arc::clone(&set));
         Ok(set)
     }
@@ -119,10 +120,15 @@ impl Crew {
     }
 
     /// Lets a connection rest until its client says something. No two connections have the same token.
-    pub(super) fn add(&self, token: u32, stream: Arc<TcpStream>, member: Box<dyn Member>) -> io::Result<()> {
+    pub(super) fn add(
+        self: &Arc<Self>,
+        token: u32,
+        stream: Arc<TcpStream>,
+        member: Box<dyn Member>,
+    ) -> io::Result<()> {
         let fewest = self.sets().iter().min_by_key(|set| set.len()).cloned();
         let Some(set) = fewest else { return Err(io::ErrorKind::NotConnected.into()) };
-        set.join(token, stream, member)
+        set.join(token, (stream, member), |turn| self.start_leader(&set, turn))
     }
 
     /// Gives the set of a leader that has run the same member since this beat to another thread.
@@ -163,15 +169,30 @@ fn lead(led: Led) {
                 Next::Leave => break 'turn,
             };
             crew.lookout.stir();
-            // The panic hook has reported it; the member is dropped, and with it its connection.
-            let member = catch_unwind(AssertUnwindSafe(|| member.advance())).unwrap_or_default();
-            if !set.put_back(turn, token, member) {
-                break 'turn;
+            match set.put_back(turn, token, advance(member, false)) {
+                After::Lead => {}
+                After::Leave => break 'turn,
+                After::Accompany(member) => {
+                    accompany(&set, turn, token, member);
+                    break 'turn;
+                }
             }
         }
     }
     drop(announcing);
     LED.set(None);
+}
+
+/// Serves one connection for as long as its set has no other: waiting for one costs less than asking who is ready.
+fn accompany(set: &PollSet, turn: u64, token: u32, mut member: Box<dyn Member>) {
+    while let After::Accompany(same) = set.put_back(turn, token, advance(member, true)) {
+        member = same;
+    }
+}
+
+fn advance(member: Box<dyn Member>, waits: bool) -> Option<Box<dyn Member>> {
+    // The panic hook has reported it; the member is dropped, and with it its connection.
+    catch_unwind(AssertUnwindSafe(|| member.advance(waits))).unwrap_or_default()
 }
 
 /// Gives the set that this thread leads to another one; nothing happens where its turn is over already.

@@ -28,6 +28,8 @@ struct Members {
     by_token: HashMap<u32, Place>,
     /// Which leader it is, counted; a thread whose turn is over leads no more.
     turn: u64,
+    /// None before the first member comes, and none while the only member has a thread of its own.
+    has_leader: bool,
     /// Whom the leader runs.
     running: Option<u32>,
 }
@@ -46,6 +48,16 @@ pub(super) enum Next {
     PassOver,
     /// Ends: its turn is over.
     Leave,
+}
+
+/// What a thread does after it has run a member.
+pub(super) enum After {
+    /// Goes on as the leader.
+    Lead,
+    /// Ends: its turn is over.
+    Leave,
+    /// Waits for the client of this member, and serves it again: there is no other member.
+    Accompany(Box<dyn Member>),
 }
 
 impl PollSet {
@@ -77,9 +89,19 @@ impl PollSet {
         }
     }
 
-    /// A member from elsewhere rests here from now on; where that fails it is dropped.
-    pub(super) fn join(&self, token: u32, stream: Arc<TcpStream>, member: Box<dyn Member>) -> io::Result<()> {
+    /// A member from elsewhere rests here from now on; where that fails it is dropped. `start` starts the leader of a
+    /// turn where there is none.
+    pub(super) fn join(
+        &self,
+        token: u32,
+        (stream, member): (Arc<TcpStream>, Box<dyn Member>),
+        start: impl FnOnce(u64) -> io::Result<()>,
+    ) -> io::Result<()> {
         let mut members = self.lock();
+        if !members.has_leader {
+            start(members.turn)?;
+            members.has_leader = true;
+        }
         // With the lock held, so that the member is there when its first event is looked at.
         self.poll(token, &stream)?;
         members.by_token.insert(token, Place { stream, resting: Some(member) });
@@ -111,24 +133,38 @@ impl PollSet {
         Next::Run(token, member)
     }
 
-    /// Takes back a member, or what is left of one that ended; whether it is still this leader's turn.
-    pub(super) fn put_back(&self, turn: u64, token: u32, member: Option<Box<dyn Member>>) -> bool {
+    /// Takes back a member, or what is left of one that ended, from the thread that ran it.
+    pub(super) fn put_back(&self, turn: u64, token: u32, member: Option<Box<dyn Member>>) -> After {
         let mut members = self.lock();
         let is_leader = members.turn == turn;
+        let after = if is_leader { After::Lead } else { After::Leave };
         if is_leader {
             members.running = None;
             self.beats.fetch_add(1, Ordering::SeqCst);
         }
-        let Some(place) = members.by_token.get_mut(&token) else { return is_leader };
-        place.resting = member;
-        let must_leave = place.resting.is_none() || (!is_leader && self.poll(token, &place.stream).is_err());
-        if must_leave {
-            // Closed by this, the socket is polled no more.
-            let ended = members.by_token.remove(&token);
-            drop(members);
-            drop(ended);
+        let is_alone = members.by_token.len() == 1;
+        let Some(place) = members.by_token.get_mut(&token) else { return after };
+        match member {
+            Some(member) if is_alone => {
+                if is_leader {
+                    // It fails only where it is not polled.
+                    let _ = epoll::delete(&self.epoll, &*place.stream);
+                    members.turn += 1;
+                    members.has_leader = false;
+                }
+                return After::Accompany(member);
+            }
+            Some(member) if is_leader || self.poll(token, &place.stream).is_ok() => {
+                place.resting = Some(member);
+            }
+            _ => {
+                // Closed by this, the socket is polled no more.
+                let ended = members.by_token.remove(&token);
+                drop(members);
+                drop(ended);
+            }
         }
-        is_leader
+        after
     }
 
     /// Ends a leader's turn while it runs a member: `start` starts the leader of the turn that it is given. Nothing
@@ -154,7 +190,7 @@ impl PollSet {
     }
 
     /// Moves half of the members to another set, as far as they rest.
-    pub(super) fn move_half(&self, to: &Self) {
+    pub(super) fn move_half(&self, to: &Self, start: impl Fn(u64) -> io::Result<()>) {
         let mut members = self.lock();
         let half = members.by_token.len() / 2;
         let resting = members.by_token.iter().filter(|(_, place)| place.resting.is_some());
@@ -170,7 +206,7 @@ impl PollSet {
         drop(members);
         for (token, stream, member) in moved {
             // Where the system has no memory for it, that connection is closed.
-            let _ = to.join(token, stream, member);
+            let _ = to.join(token, (stream, member), &start);
         }
     }
 }

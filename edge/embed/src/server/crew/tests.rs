@@ -16,7 +16,7 @@ struct Echo {
 }
 
 impl Member for Echo {
-    fn advance(self: Box<Self>) -> Option<Box<dyn Member>> {
+    fn advance(self: Box<Self>, _waits: bool) -> Option<Box<dyn Member>> {
         let mut byte = [0];
         if (&*self.stream).read(&mut byte).unwrap() == 0 {
             return None;
@@ -44,16 +44,18 @@ impl Client {
     }
 }
 
-fn connect<const COUNT: usize>(crew: &Crew, act: Act) -> [Client; COUNT] {
+fn connect<const COUNT: usize>(crew: &Arc<Crew>, act: Act) -> [Client; COUNT] {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    std::array::from_fn(|number| {
-        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let stream = Arc::new(listener.accept().unwrap().0);
-        let (gate, waits) = channel();
-        let member = Box::new(Echo { stream: Arc::clone(&stream), act, gate: waits });
-        crew.add(number as u32, stream, member).unwrap();
-        Client { stream: client, gate }
-    })
+    std::array::from_fn(|number| join(crew, &listener, number as u32, act))
+}
+
+fn join(crew: &Arc<Crew>, listener: &TcpListener, token: u32, act: Act) -> Client {
+    let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let stream = Arc::new(listener.accept().unwrap().0);
+    let (gate, waits) = channel();
+    let member = Box::new(Echo { stream: Arc::clone(&stream), act, gate: waits });
+    crew.add(token, stream, member).unwrap();
+    Client { stream: client, gate }
 }
 
 fn changes(hand_overs: u64, take_overs: u64) -> Changes {
@@ -137,7 +139,36 @@ fn a_panic_ends_the_connection_that_it_is_of() {
     other.send(b'a');
     assert_eq!(other.receive(), Some(b'a'));
     assert_eq!(crew.sets()[0].len(), 1);
+    drop(other);
     crew.stop(Duration::from_secs(20));
+}
+
+#[test]
+fn the_only_member_keeps_its_thread_until_another_one_comes() {
+    let crew = Crew::without_lookout().unwrap();
+    let [mut first] = connect(&crew, act);
+    for byte in 0..10 {
+        first.send(byte);
+        assert_eq!(first.receive(), Some(byte));
+    }
+    assert_eq!(crew.threads.count(), 1);
+    // The first may wait now: the second has a leader.
+    first.send(b'w');
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let mut second = join(&crew, &listener, 1, act);
+    second.send(b'a');
+    assert_eq!((second.receive(), crew.threads.count()), (Some(b'a'), 2));
+    first.gate.send(()).unwrap();
+    assert_eq!(first.receive(), Some(b'w'));
+    // And now it rests with the other one: nobody hands over for it but the leader.
+    first.send(b'w');
+    second.send(b'b');
+    assert_eq!((second.receive(), crew.changes()), (Some(b'b'), changes(1, 0)));
+    first.gate.send(()).unwrap();
+    assert_eq!(first.receive(), Some(b'w'));
+    drop((first, second));
+    crew.stop(Duration::from_secs(20));
+    assert_eq!(crew.threads.count(), 0);
 }
 
 #[test]
@@ -150,7 +181,7 @@ fn half_of_a_set_moves_to_another_leader_and_lives_on() {
     clients[1].send(b'a');
     assert_eq!(clients[1].receive(), Some(b'a'));
     let first = Arc::clone(&crew.sets()[0]);
-    first.move_half(&second);
+    first.move_half(&second, |turn| crew.start_leader(&second, turn));
     assert_eq!((first.len(), second.len()), (4, 4));
     clients[0].gate.send(()).unwrap();
     assert_eq!(clients[0].receive(), Some(b'w'));
