@@ -19,12 +19,12 @@ const TICK: Duration = Duration::from_millis(2);
 const QUIET_TICKS: u32 = 10;
 
 /// Looks between two decisions on help.
-const WINDOW: u32 = 50;
+const WINDOW: u32 = 100;
 
 /// In how many of them a leader runs something if it is always busy: the rest is asking who is ready.
-const BUSY: u32 = 30;
+const BUSY: u32 = 60;
 
-/// Idle time in a window that is about a core's, in ticks of 10 ms.
+/// Idle time of all cores in a window that is worth another leader, in ticks of 10 ms: a third of a core.
 const IDLE_TICKS: u64 = 7;
 
 /// What the thread is told by others.

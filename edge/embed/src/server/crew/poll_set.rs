@@ -25,7 +25,7 @@ pub(super) struct PollSet {
 
 #[derive(Default)]
 struct Members {
-    by_token: HashMap<u32, Place>,
+    by_token: HashMap<u32, Place, foldhash::fast::RandomState>,
     /// Which leader it is, counted; a thread whose turn is over leads no more.
     turn: u64,
     /// None before the first member comes, and none while the only member has a thread of its own.
@@ -79,6 +79,11 @@ impl PollSet {
     /// See the field.
     pub(super) fn beats(&self) -> u64 {
         self.beats.load(Ordering::SeqCst)
+    }
+
+    /// Notes that the leader runs nothing any more; only who has locked the members calls it.
+    fn beat(&self) {
+        self.beats.store(self.beats.load(Ordering::Relaxed) + 1, Ordering::Release);
     }
 
     /// Waits until members are ready; their events are put there.
@@ -140,7 +145,7 @@ impl PollSet {
         let after = if is_leader { After::Lead } else { After::Leave };
         if is_leader {
             members.running = None;
-            self.beats.fetch_add(1, Ordering::SeqCst);
+            self.beat();
         }
         let is_alone = members.by_token.len() == 1;
         let Some(place) = members.by_token.get_mut(&token) else { return after };
@@ -181,7 +186,7 @@ impl PollSet {
         }
         members.turn += 1;
         members.running = None;
-        self.beats.fetch_add(1, Ordering::SeqCst);
+        self.beat();
         if let Some(place) = members.by_token.get(&token) {
             // It fails only where it is not polled.
             let _ = epoll::delete(&self.epoll, &*place.stream);
