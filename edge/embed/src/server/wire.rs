@@ -44,6 +44,7 @@ mod tests {
     use std::net::{Ipv4Addr, TcpListener};
     use std::sync::Mutex;
     use std::thread::{self, JoinHandle};
+    use std::time::Duration;
 
     use super::*;
     use crate::blocking::Announcing;
@@ -58,6 +59,7 @@ mod tests {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         *CLIENT.lock().unwrap() = Some(TcpStream::connect(listener.local_addr().unwrap()).unwrap());
         let (stream, _) = listener.accept().unwrap();
+        stream.set_write_timeout(Some(Duration::from_secs(20))).unwrap();
         let mut wire = Wire { stream: &stream, waits: false };
         assert_eq!(wire.read(&mut [0]).unwrap_err().kind(), io::ErrorKind::WouldBlock);
         let _announcing = Announcing::start(|| {
@@ -67,7 +69,7 @@ mod tests {
         });
         wire.write_all(b"small").unwrap();
         assert!(READING.lock().unwrap().is_none());
-        // Without a reader this would not end.
+        // Without a reader this does not end before its timeout.
         wire.write_all(&vec![0; BYTES]).unwrap();
         drop(stream);
         let reading = READING.lock().unwrap().take().expect("it was told");

@@ -114,6 +114,13 @@ impl Crew {
         self.threads.start(Job::Lead(led))
     }
 
+    /// Starts the leader after another one, and counts that.
+    fn start_next(self: &Arc<Self>, set: &Arc<PollSet>, turn: u64, counter: &AtomicU64) -> io::Result<()> {
+        self.start_leader(set, turn)?;
+        counter.fetch_add(1, Ordering::Relaxed); // it serves nobody before the set is unlocked
+        Ok(())
+    }
+
     /// Runs what may wait, on a thread of its own.
     pub(super) fn run(&self, job: impl FnOnce() + Send + 'static) -> io::Result<()> {
         self.threads.start(Job::Run(Box::new(job)))
@@ -133,9 +140,7 @@ impl Crew {
 
     /// Gives the set of a leader that has run the same member since this beat to another thread.
     fn take_over(self: &Arc<Self>, set: &Arc<PollSet>, beat: u64) {
-        if set.relieve(Leader::SinceBeat(beat), |turn| self.start_leader(set, turn)) {
-            self.take_overs.fetch_add(1, Ordering::Relaxed);
-        }
+        set.relieve(Leader::SinceBeat(beat), |turn| self.start_next(set, turn, &self.take_overs));
     }
 
     pub(super) fn changes(&self) -> Changes {
@@ -199,9 +204,7 @@ fn advance(member: Box<dyn Member>, waits: bool) -> Option<Box<dyn Member>> {
 fn hand_over() {
     LED.with_borrow(|led| {
         let Some(Led { crew, set, turn }) = led else { return };
-        if set.relieve(Leader::OfTurn(*turn), |next| crew.start_leader(set, next)) {
-            crew.hand_overs.fetch_add(1, Ordering::Relaxed);
-        }
+        set.relieve(Leader::OfTurn(*turn), |next| crew.start_next(set, next, &crew.hand_overs));
     });
 }
 

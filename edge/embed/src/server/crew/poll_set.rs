@@ -174,15 +174,15 @@ impl PollSet {
 
     /// Ends a leader's turn while it runs a member: `start` starts the leader of the turn that it is given. Nothing
     /// happens where the turn is over already, where the leader runs nothing, or where `start` fails.
-    pub(super) fn relieve(&self, of: Leader, start: impl FnOnce(u64) -> io::Result<()>) -> bool {
+    pub(super) fn relieve(&self, of: Leader, start: impl FnOnce(u64) -> io::Result<()>) {
         let mut members = self.lock();
         let is_meant = match of {
             Leader::OfTurn(turn) => members.turn == turn,
             Leader::SinceBeat(beat) => self.beats() == beat,
         };
-        let Some(token) = members.running.filter(|_| is_meant) else { return false };
+        let Some(token) = members.running.filter(|_| is_meant) else { return };
         if start(members.turn + 1).is_err() {
-            return false; // the others wait, then
+            return; // the others wait, then
         }
         members.turn += 1;
         members.running = None;
@@ -191,7 +191,6 @@ impl PollSet {
             // It fails only where it is not polled.
             let _ = epoll::delete(&self.epoll, &*place.stream);
         }
-        true
     }
 
     /// Moves half of the members to another set, as far as they rest.

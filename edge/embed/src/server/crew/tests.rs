@@ -5,6 +5,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use super::*;
 use crate::blocking;
 
+/// How long a test waits for what has to come.
+const PATIENCE: Duration = Duration::from_secs(20);
+
 /// What a member does with a byte.
 type Act = fn(u8, &Receiver<()>);
 
@@ -51,6 +54,7 @@ fn connect<const COUNT: usize>(crew: &Arc<Crew>, act: Act) -> [Client; COUNT] {
 
 fn join(crew: &Arc<Crew>, listener: &TcpListener, token: u32, act: Act) -> Client {
     let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    client.set_read_timeout(Some(PATIENCE)).unwrap();
     let stream = Arc::new(listener.accept().unwrap().0);
     let (gate, waits) = channel();
     let member = Box::new(Echo { stream: Arc::clone(&stream), act, gate: waits });
@@ -91,7 +95,7 @@ fn a_leader_that_waits_hands_over_and_its_member_comes_back() {
         assert_eq!(waiting.receive(), Some(b'd'));
         assert_eq!(crew.changes(), changes(round, 0));
     }
-    crew.stop(Duration::from_secs(20));
+    crew.stop(PATIENCE);
     assert_eq!(crew.threads.count(), 0);
 }
 
@@ -104,7 +108,7 @@ fn members_that_do_not_wait_have_one_thread() {
         assert!(clients.iter_mut().all(|client| client.receive() == Some(byte)));
     }
     assert_eq!((crew.changes(), crew.threads.count()), (changes(0, 0), 1));
-    crew.stop(Duration::from_secs(20));
+    crew.stop(PATIENCE);
 }
 
 #[test]
@@ -126,7 +130,7 @@ fn a_leader_that_is_kept_up_is_relieved() {
         slow.gate.send(()).unwrap();
         assert_eq!(slow.receive(), Some(b's'));
     }
-    crew.stop(Duration::from_secs(20));
+    crew.stop(PATIENCE);
     assert_eq!(crew.threads.count(), 0);
 }
 
@@ -140,7 +144,7 @@ fn a_panic_ends_the_connection_that_it_is_of() {
     assert_eq!(other.receive(), Some(b'a'));
     assert_eq!(crew.sets()[0].len(), 1);
     drop(other);
-    crew.stop(Duration::from_secs(20));
+    crew.stop(PATIENCE);
 }
 
 #[test]
@@ -167,7 +171,7 @@ fn the_only_member_keeps_its_thread_until_another_one_comes() {
     first.gate.send(()).unwrap();
     assert_eq!(first.receive(), Some(b'w'));
     drop((first, second));
-    crew.stop(Duration::from_secs(20));
+    crew.stop(PATIENCE);
     assert_eq!(crew.threads.count(), 0);
 }
 
@@ -189,6 +193,6 @@ fn half_of_a_set_moves_to_another_leader_and_lives_on() {
         clients.iter_mut().for_each(|client| client.send(byte));
         assert!(clients.iter_mut().all(|client| client.receive() == Some(byte)));
     }
-    crew.stop(Duration::from_secs(20));
+    crew.stop(PATIENCE);
     assert_eq!(crew.threads.count(), 0);
 }
