@@ -41,9 +41,19 @@ fn is_waiting(client: &Client) -> bool {
     matches!(peeked, Err(error) if error.kind() == std::io::ErrorKind::WouldBlock)
 }
 
+/// Two clients, neither of which is alone at the server.
+fn two_clients(fixture: &Fixture) -> [Client; 2] {
+    let mut clients = [fixture.client(), fixture.client()];
+    // A session is ready a little before it can be found.
+    for client in clients.iter_mut().rev() {
+        client.run("SELECT 1");
+    }
+    clients
+}
+
 /// Whether others are served while `client` waits for the answer to this.
 fn others_are_served(fixture: &Fixture, client: &mut Client, text: &str) {
-    let mut others = [fixture.client(), fixture.client()];
+    let mut others = two_clients(fixture);
     // No thread waits for this client alone any more.
     assert_eq!(client.rows("SELECT 1"), ["1"]);
     ask(client, text);
@@ -131,7 +141,7 @@ fn a_copy_that_pauses_between_two_messages_delays_nobody_else() {
 fn a_client_that_does_not_read_delays_nobody_else() {
     let fixture = on_one_core(|_| {});
     let mut client = fixture.client();
-    let mut others = [fixture.client(), fixture.client()];
+    let mut others = two_clients(&fixture);
     client.run("SELECT 1");
     // More than the buffers of both sockets hold.
     ask(&mut client, "SELECT repeat('x', 1000) FROM generate_series(1, 100000)");
@@ -170,7 +180,7 @@ fn a_long_statement_delays_nobody_else() {
 #[test]
 fn a_commit_that_waits_for_the_disk_is_handed_over_and_reads_are_not() {
     let fixture = on_one_core(|options| options.durability = Durability::Full);
-    let (mut client, _other) = (fixture.client(), fixture.client());
+    let [mut client, _other] = two_clients(&fixture);
     client.run("CREATE TABLE t (a int)");
     for number in 0..ATTEMPTS {
         client.run(&format!("INSERT INTO t VALUES ({number})"));

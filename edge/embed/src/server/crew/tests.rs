@@ -164,10 +164,13 @@ fn the_only_member_keeps_its_thread_until_another_one_comes() {
     assert_eq!((second.receive(), crew.threads.count()), (Some(b'a'), 2));
     first.gate.send(()).unwrap();
     assert_eq!(first.receive(), Some(b'w'));
-    // And now it rests with the other one: nobody hands over for it but the leader.
+    // And now it rests with the other one: the leader hands over for it.
+    first.send(b'c');
+    assert_eq!(first.receive(), Some(b'c'));
+    let before = crew.changes().hand_overs;
     first.send(b'w');
     second.send(b'b');
-    assert_eq!((second.receive(), crew.changes()), (Some(b'b'), changes(1, 0)));
+    assert_eq!((second.receive(), crew.changes()), (Some(b'b'), changes(before + 1, 0)));
     first.gate.send(()).unwrap();
     assert_eq!(first.receive(), Some(b'w'));
     drop((first, second));
