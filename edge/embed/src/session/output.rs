@@ -4,6 +4,8 @@ use std::io::{self, Write};
 
 use onetrip_wire::pg::{ParameterStatus, backend, frame};
 
+use crate::value::put_integer;
+
 /// Bytes that are sent without waiting for the end of a reply.
 const FLUSH_BYTES: usize = 64 << 10;
 
@@ -55,8 +57,8 @@ impl<'w> Output<'w> {
         frame(&mut self.buffer, backend::COMMAND_COMPLETE, |out| {
             out.extend_from_slice(words.as_bytes());
             if let Some(rows) = rows {
-                // Writing to a Vec cannot fail.
-                let _ = write!(out, " {rows}");
+                out.push(b' ');
+                put_integer(out, i64::try_from(rows).unwrap_or(i64::MAX));
             }
             out.push(0);
         });

@@ -29,7 +29,7 @@ pub(crate) use moment::{
     DAY_MICROS, Moment, civil_of, date_text, days_of, month_days, now_micros, parse_time, time_text,
     timestamp_text,
 };
-pub(crate) use output::{put_text_form, put_value};
+pub(crate) use output::{put_integer, put_text_form, put_value};
 
 /// A value as SQLite is given it.
 #[derive(Debug)]

@@ -124,7 +124,8 @@ fn put_as_text(out: &mut Vec<u8>, value: ValueRef<'_>) -> SqlResult<()> {
     Ok(())
 }
 
-fn put_integer(out: &mut Vec<u8>, integer: i64) {
+/// Appends the digits.
+pub(crate) fn put_integer(out: &mut Vec<u8>, integer: i64) {
     // 20 bytes hold i64::MIN; `write!` would go through the formatting machinery for each value.
     let mut digits = [0u8; 20];
     let mut start = digits.len();
