@@ -2,19 +2,17 @@
 #![allow(unsafe_code)] // a value that borrows from its neighbour cannot be written without
 
 use std::io;
-use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 
 use rusqlite::Connection;
 
 use super::{Flow, Output, Session};
 
-/// A [`Session`] and its connection.
+/// A [`Session`] and its connection. It ends in the order of the fields.
 pub(crate) struct OwnedSession {
-    /// Borrows `connection`, and never leaves this struct.
-    session: ManuallyDrop<Session<'static>>,
-    /// Made by `Box::leak`; only `session` uses it.
-    connection: NonNull<Connection>,
+    /// Borrows from `connection`, and never leaves this struct.
+    session: Session<'static>,
+    _connection: Kept,
 }
 
 // SAFETY: `Session` is not Send for its `&Connection`, `Rc`s and statements. All that share them are in this struct, or
@@ -22,22 +20,26 @@ pub(crate) struct OwnedSession {
 // plain values. SQLite is built thread-safe, and lets a connection be used by one thread after the other.
 unsafe impl Send for OwnedSession {}
 
+/// A connection that stays in its place, wherever this goes, until this is dropped.
+struct Kept(NonNull<Connection>);
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        // SAFETY: it is from `Box::leak`, and the session that borrows from it is gone: it was not made, or ended first.
+        drop(unsafe { Box::from_raw(self.0.as_ptr()) });
+    }
+}
+
 impl OwnedSession {
     /// Begins a session over a connection, which is closed after it.
     pub(crate) fn new(
         connection: Connection,
         begin: impl for<'c> FnOnce(&'c Connection) -> rusqlite::Result<Session<'c>>,
     ) -> rusqlite::Result<Self> {
-        let connection = NonNull::from(Box::leak(Box::new(connection)));
-        // SAFETY: the connection stays where it is until `session` is dropped, and is borrowed shared until then.
-        match begin(unsafe { connection.as_ref() }) {
-            Ok(session) => Ok(Self { session: ManuallyDrop::new(session), connection }),
-            Err(error) => {
-                // SAFETY: it is from `Box::leak`, and the session that could have borrowed it was not made.
-                drop(unsafe { Box::from_raw(connection.as_ptr()) });
-                Err(error)
-            }
-        }
+        let kept = Kept(NonNull::from(Box::leak(Box::new(connection))));
+        // SAFETY: it stays where it is until `kept` is dropped, after the session, and is only borrowed shared.
+        let session = begin(unsafe { kept.0.as_ref() })?;
+        Ok(Self { session, _connection: kept })
     }
 
     /// See [`Session::handle`].
@@ -49,15 +51,5 @@ impl OwnedSession {
         out: &mut Output<'_>,
     ) -> io::Result<Flow> {
         self.session.handle(tag, body, next_is_sync, out)
-    }
-}
-
-impl Drop for OwnedSession {
-    fn drop(&mut self) {
-        // SAFETY: nobody uses the session after this, and the connection is borrowed by nothing else.
-        unsafe {
-            ManuallyDrop::drop(&mut self.session);
-            drop(Box::from_raw(self.connection.as_ptr()));
-        }
     }
 }
