@@ -91,6 +91,7 @@ fn log_in(context: &Arc<Context>, stream: &TcpStream, ticket: &Ticket) -> io::Re
     let mut source = LoginReader { stream, deadline: Instant::now() + context.options.login_timeout };
     let mut ends = Ends { source: &mut source, sink: &mut sink };
     let Some(client) = startup::run(context, &mut ends, &mut input)? else { return Ok(None) };
+    stream.set_read_timeout(None)?; // a client may be idle for as long as it likes
     match database::open(&context.options, false) {
         Ok(connection) => Conversation::begin(context, (connection, client), input, ticket, &mut sink),
         Err(error) => {
@@ -255,4 +256,30 @@ fn refuse(sink: &mut dyn Write, error: &SqlError) -> io::Result<()> {
     let mut out = Vec::new();
     error.encode(&mut out, Severity::Fatal);
     sink.write_all(&out)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, TcpListener};
+
+    use onetrip_wire::pg::{PROTOCOL_3_0, encode_startup};
+
+    use super::*;
+
+    #[test]
+    fn the_deadline_of_a_login_does_not_outlive_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let options = ServeOptions::new(directory.path().join("test.db"));
+        let context = Arc::new(Context::new(options).unwrap());
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let mut startup = Vec::new();
+        encode_startup(&mut startup, PROTOCOL_3_0, [(&b"user"[..], &b"ann"[..])]);
+        client.write_all(&startup).unwrap();
+        let stream = listener.accept().unwrap().0;
+        let ticket = context.registry.enter(None);
+        let conversation = log_in(&context, &stream, &ticket).unwrap();
+        assert!(conversation.is_some());
+        assert_eq!(stream.read_timeout().unwrap(), None);
+    }
 }
