@@ -163,10 +163,12 @@ impl PollSet {
                 place.resting = Some(member);
             }
             _ => {
-                // Closed by this, the socket is polled no more.
                 let ended = members.by_token.remove(&token);
                 drop(members);
-                drop(ended);
+                if let Some(Place { stream, .. }) = ended.filter(|_| is_leader) {
+                    // Whoever else has it open, for however long: nobody would look at what it is ready for.
+                    let _ = epoll::delete(&self.epoll, &*stream);
+                }
             }
         }
         after
@@ -221,4 +223,40 @@ pub(super) enum Leader {
     OfTurn(u64),
     /// One that has run the same member since this beat.
     SinceBeat(u64),
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, TcpListener};
+    use std::os::fd::AsFd;
+
+    use rustix::event::{EventfdFlags, eventfd};
+
+    use super::*;
+
+    struct AtItsEnd;
+
+    impl Member for AtItsEnd {
+        fn advance(self: Box<Self>, _waits: bool) -> Option<Box<dyn Member>> {
+            None
+        }
+    }
+
+    #[test]
+    fn a_member_that_has_ended_is_not_polled_while_somebody_has_its_socket() {
+        let stop = eventfd(0, EventfdFlags::CLOEXEC).unwrap();
+        let set = PollSet::new(stop.as_fd()).unwrap();
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        drop(TcpStream::connect(listener.local_addr().unwrap()).unwrap());
+        let stream = Arc::new(listener.accept().unwrap().0);
+        set.join(7, (Arc::clone(&stream), Box::new(AtItsEnd)), |_| Ok(())).unwrap();
+        let mut memory = [MaybeUninit::uninit(); 4];
+        let event = set.wait(&mut memory)[0];
+        let Next::Run(token, member) = set.next(0, event) else { panic!("it is ready") };
+        assert!(matches!(set.put_back(0, token, member.advance(false)), After::Lead));
+        let (events, _) =
+            epoll::wait(&set.epoll, &mut memory, Some(&rustix::event::Timespec::default())).unwrap();
+        assert!(events.is_empty());
+        drop(stream);
+    }
 }
