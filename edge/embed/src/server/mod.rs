@@ -14,6 +14,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 
@@ -84,9 +85,10 @@ pub fn serve(
     let context = Arc::new(Context::new(options).map_err(EmbedError::System)?);
     let crew = Crew::new().map_err(EmbedError::System)?;
     let accepted = accept_all(&listener, shutdown, &context, &crew);
+    let stopped = Instant::now();
     context.registry.close_all();
     drop(first); // the write-ahead log is folded into the file by the last one to close
-    crew.stop(STOP_MAX);
+    crew.stop(STOP_MAX.saturating_sub(stopped.elapsed()));
     accepted?;
     let Changes { hand_overs, take_overs } = crew.changes();
     Ok(ServeStats { hand_overs, take_overs, ..context.registry.stats() })
