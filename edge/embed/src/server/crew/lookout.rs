@@ -134,7 +134,12 @@ impl Need {
             self.idle_before = None;
             return false;
         }
-        let now = self.cores.idle_ticks();
+        let idle = self.cores.idle_ticks();
+        self.has_idle_core(idle)
+    }
+
+    /// Whether the cores were idle for long enough in the window that ends now.
+    fn has_idle_core(&mut self, now: Option<u64>) -> bool {
         let Some(before) = self.idle_before.replace(now) else { return false };
         let has_idle_core =
             before.zip(now).is_none_or(|(before, now)| now.saturating_sub(before) >= IDLE_TICKS);
@@ -179,4 +184,39 @@ fn help(crew: &Arc<Crew>, seen: &[Seen]) -> bool {
     let Some(helper) = helper else { return false };
     busiest.set.move_half(&helper, |turn| crew.start_leader(&helper, turn));
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{Client, connect};
+    use super::*;
+
+    #[test]
+    fn a_leader_that_is_always_busy_gets_help_and_no_other_one_does() {
+        let crew = Crew::without_lookout().unwrap();
+        let mut clients: [Client; 8] = connect(&crew, |_, _| {});
+        let mut seen = see(&crew);
+        seen[0].busy = BUSY - 1;
+        assert!(!help(&crew, &seen));
+        seen[0].busy = BUSY;
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        // With one core there is nobody who could.
+        assert_eq!(help(&crew, &seen), cores > 1);
+        let lengths: Vec<usize> = crew.sets().iter().map(|set| set.len()).collect();
+        assert_eq!(lengths, if cores > 1 { vec![4, 4] } else { vec![8] });
+        for client in &mut clients {
+            client.send(b'a');
+            assert_eq!(client.receive(), Some(b'a'));
+        }
+        crew.stop(Duration::from_secs(20));
+    }
+
+    #[test]
+    fn help_needs_a_window_with_a_third_of_a_core_idle() {
+        let mut need = Need::default();
+        let windows = [Some(100), Some(100 + IDLE_TICKS - 1), Some(106 + IDLE_TICKS), Some(500), Some(501)];
+        assert_eq!(windows.map(|idle| need.has_idle_core(idle)), [false, false, true, false, false]);
+        // Where the system does not say, nothing is known to be busy.
+        assert!(need.has_idle_core(None));
+    }
 }
