@@ -118,23 +118,31 @@ fn half_a_message_takes_no_thread_and_the_rest_completes_it() {
             assert_eq!(tags(&client.until_ready()), "TDCZ");
         }
     }
-    assert_eq!(stop(fixture).hand_overs, 0);
+    assert_few_changes(&stop(fixture), 3 * halves.len());
+}
+
+/// A leader that waited for the rest of a message would be relieved at each of so many pauses.
+fn assert_few_changes(stats: &ServeStats, pauses: usize) {
+    assert!(stats.hand_overs == 0 && stats.take_overs < pauses as u64 / 2, "{stats:?}");
 }
 
 #[test]
-fn a_copy_that_pauses_between_two_messages_delays_nobody_else() {
+fn a_copy_that_pauses_between_two_messages_takes_no_thread() {
+    const COPIES: usize = 30;
     let fixture = on_one_core(|_| {});
-    let (mut copying, mut other) = (fixture.client(), fixture.client());
+    let [mut copying, mut other] = two_clients(&fixture);
     other.run("CREATE TABLE t (a int)");
-    ask(&mut copying, "COPY t FROM STDIN");
-    assert_eq!(copying.message().tag, b'G');
-    copying.framed(b'd', b"1\n2").send();
-    assert_eq!(other.rows("SELECT 2"), ["2"]);
-    copying.framed(b'd', b"3\n").send();
-    copying.bare(b'c').send();
-    assert_eq!(tags(&copying.until_ready()), "CZ");
-    assert_eq!(other.rows("SELECT a FROM t ORDER BY a"), ["1", "23"]);
-    assert_eq!(stop(fixture).hand_overs, 0);
+    for _ in 0..COPIES {
+        ask(&mut copying, "COPY t FROM STDIN");
+        assert_eq!(copying.message().tag, b'G');
+        copying.framed(b'd', b"1\n2").send();
+        assert_eq!(other.rows("SELECT 2"), ["2"]);
+        copying.framed(b'd', b"3\n").send();
+        copying.bare(b'c').send();
+        assert_eq!(tags(&copying.until_ready()), "CZ");
+    }
+    assert_eq!(other.rows("SELECT sum(a) FROM t"), [(24 * COPIES).to_string()]);
+    assert_few_changes(&stop(fixture), COPIES);
 }
 
 #[test]
@@ -216,10 +224,11 @@ fn a_wait_for_a_lock_heeds_cancel_and_timeout() {
 #[test]
 fn idle_sessions_take_no_thread() {
     let fixture = on_one_core(|options| options.sessions_max = 100);
-    let clients: Vec<Client> = (0..100).map(|_| fixture.client()).collect();
-    // Threads of logins wait for the next one for a while; how many there were depends on how these came together.
+    let mut clients: Vec<Client> = (0..100).map(|_| fixture.client()).collect();
+    clients.iter_mut().for_each(|client| client.run("SELECT 1"));
+    // Threads of logins wait for the next one for a while, and other tests have some, too.
     let threads = session_threads();
-    assert!(threads <= 20, "{threads} threads");
+    assert!(threads <= 50, "{threads} threads");
     drop(clients);
 }
 
