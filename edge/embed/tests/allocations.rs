@@ -83,7 +83,9 @@ fn an_execution_of_a_prepared_statement_allocates_nothing() {
         ("SELECT count(*) FROM t WHERE v = $1", &[Some("y")]),
     ];
     for (text, values) in cases {
-        let mut client = fixture.client();
+        // A server of its own: where another session waits, too, the lookout may start a thread.
+        let alone = Fixture::with(|options| options.database = fixture.directory.path().join("test.db"));
+        let mut client = alone.client();
         client.parse("s", text, &[]).sync();
         client.bind("", "s", values, 0).execute("", 0);
         let reply_len: usize = client.sync().iter().map(|message| 5 + message.body.len()).sum();
