@@ -166,28 +166,6 @@ def test_tasks_within_a_block_wait_in_turn_for_their_rows(server: dict[str, Any]
     run(main())
 
 
-def test_other_tasks_wait_for_the_end_of_the_block(server: dict[str, Any]) -> None:
-    async def main() -> None:
-        async with await aio.connect(**server, autocommit=True) as connection:
-            inside, order = asyncio.Event(), []
-
-            async def other() -> None:
-                await inside.wait()
-                await connection.execute("SELECT 1")
-                order.append("other")
-
-            task = asyncio.ensure_future(other())
-            async with connection.pipeline():
-                inside.set()
-                await asyncio.sleep(0.05)
-                await (await connection.execute("SELECT 2")).fetchall()
-                order.append("block")
-            await task
-            assert order == ["block", "other"]
-
-    run(main())
-
-
 def test_what_cannot_join_says_so_instead_of_waiting_for_itself(server: dict[str, Any]) -> None:
     async def main() -> None:
         async with await aio.connect(**server) as connection:

@@ -100,6 +100,8 @@ class BasePipeline:
         self._outer: Any = None
         # The blocks of those who have entered it again, within it.
         self._again: list[Any] = []
+        # With asyncio, of the whole: itself and the blocks within it, in all tasks, that have not ended.
+        self._members: list[Any] = []
         self._unheard: Error | None = None
         # Whether the next operation begins a transaction.
         self._begins = False
@@ -150,15 +152,22 @@ class BasePipeline:
                 error = first
         left = take_all([*self._left, *self.operations], source)
         if self._outer is not None:
-            self._outer._left += left
-        return error or (self._unheard if raises else None)
+            self._whole()._left += left
+        if not raises:
+            return None
+        error, self._unheard = error or self._unheard, None
+        return error
 
     def _halved(self, source: Source) -> None:
-        """As `_ended`, for a block that begins anew, and all that it is a part of."""
+        """As `_ended`, for a block that begins anew, and all that it is a part of. What failed in blocks of other tasks, they
+        hear at their own end."""
         whole = self._whole()
         for part in self._parts():
             whole._unheard = whole._unheard or unheard([*part._left, *part.operations], source)
             part.operations, part._left = [], []
+        for other in whole._members:
+            other._unheard = other._unheard or unheard([*other._left, *other.operations], source)
+            other.operations, other._left = [], []
 
     def _hear(self) -> None:
         """Raises what the first half of the block would have raised at its end, unless somebody has heard of it."""

@@ -16,7 +16,7 @@ from onetrip.aio.copying import AsyncCopy
 from onetrip.aio.cursor import AsyncCursor, By, Params
 from onetrip.aio.pipeline import AsyncPipeline, OnError
 from onetrip.aio.transport import Transport
-from onetrip.aio.turns import WITHIN, to_its_end
+from onetrip.aio.turns import WITHIN, Turns, to_its_end
 from onetrip.errors import (
     CancellationTimeout,
     ConnectionClosed,
@@ -39,8 +39,8 @@ _ABANDON_SECONDS = 10.0
 
 
 class AsyncConnection(AsyncCalls[Row]):
-    """A session with a server. Tasks may share it: each call waits for those before it, and for the end of a block that
-    has the connection for itself. What runs within such a block, in tasks that it has started too, is a part of it."""
+    """A session with a server. Tasks may share it: each call waits for those before it, and for the end of a COPY or of
+    the rows of `stream`. While the block of a pipeline is open, what any task runs is a part of it."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class AsyncConnection(AsyncCalls[Row]):
         self._stream: asyncio.Task[Any] | None = None
         self._transport = transport
         self._address = address
-        self._lock = asyncio.Lock()
+        self._lock = Turns()
         self._loop = asyncio.get_running_loop()
 
     @classmethod
@@ -81,8 +81,10 @@ class AsyncConnection(AsyncCalls[Row]):
         return AsyncPipeline(self, on_error)
 
     def _pipeline_alone(self) -> AsyncPipeline:
-        """A block of our own."""
-        return AsyncPipeline(self, "abort")
+        """A block of our own, for whose end other tasks wait."""
+        block = AsyncPipeline(self, "abort")
+        block._is_alone = True
+        return block
 
     async def _prefetch(self, natives: list[_native.Lob], prefetch: Prefetch | None) -> None:
         self._check_alone()
@@ -129,7 +131,9 @@ class AsyncConnection(AsyncCalls[Row]):
     async def collect_output(self, source: OutputSource = "dbms_output") -> bool:
         """What statements print comes along with their answers, as with `onetrip.Connection.collect_output`."""
         self._check_alone()
-        async with self.pipeline("continue") as pipeline:
+        block = self._pipeline_alone()
+        block.on_error = "continue"
+        async with block as pipeline:
             pipeline._begins = False
             opening = await pipeline.execute(_native.Wire.opening(source))
         try:
@@ -235,16 +239,22 @@ class AsyncConnection(AsyncCalls[Row]):
         return self._wire()
 
     def _own_block(self) -> AsyncPipeline | None:
-        """The pipeline's block that the caller is a part of."""
-        block = self._block
-        if block is None or all(one is not block for one in WITHIN.get()):
+        """The pipeline's block that what the caller runs is a part of: the innermost of its own, or else the whole that another
+        task has opened. None while that ends, or is ours."""
+        whole = self._block
+        if whole is None:
             return None
-        if not isinstance(block, AsyncPipeline):
-            raise ProgrammingError("a COPY is under way: end its block first")
-        return block._innermost()
+        if not isinstance(whole, AsyncPipeline):
+            if any(one is whole for one in WITHIN.get()):
+                raise ProgrammingError("a COPY is under way: end its block first")
+            return None
+        for block in reversed(WITHIN.get()):
+            if isinstance(block, AsyncPipeline) and block._is_open and block._whole() is whole:
+                return block
+        return whole if whole._members and not whole._is_alone else None
 
     def _check_alone(self) -> None:
-        """Raises where the caller would wait for the end of a block that it is itself a part of."""
+        """Raises where a block is open that what the caller wants would be a part of, and cannot."""
         if self._block is not None and self._own_block() is not None:
             raise ProgrammingError("a pipeline is open, and this cannot be part of it: end its block first")
 
@@ -270,9 +280,27 @@ class AsyncConnection(AsyncCalls[Row]):
             self._check_alone()
         if self._stream is not None and self._stream is asyncio.current_task():
             raise ProgrammingError("the rows of stream() are under way: take all of them, or close it first")
-        async with self._lock:
+        while not await self._lock.acquire(True):
+            block = self._own_block()
+            if block is not None:
+                return [await self._joined(block, statement, params, begins, how)]
+        try:
             self._wire().ask(statement, params, begins, how)
             return await self._answers()
+        finally:
+            self._lock.release()
+
+    async def _joined(
+        self, block: AsyncPipeline, statement: str, params: Params, begins: bool, how: int
+    ) -> _native.Answer:
+        """Runs a statement in a block that was opened while it waited for its turn."""
+        whole = block._whole()
+        whole._begins = whole._begins and begins
+        operation = await block._add(statement, params, how)
+        if not begins:
+            whole._begins = self._begins and not self._wire().block_in_transaction
+        await operation._came()
+        return operation._done()
 
     async def _begin_rows(self, statement: str, params: Params, how: int) -> None:
         """Runs a statement whose rows `_next_rows` takes by the piece. The connection is theirs until `_end_rows`."""
@@ -329,7 +357,7 @@ class AsyncConnection(AsyncCalls[Row]):
             return count, [], tag
         if by in ("unnest", "copy"):
             raise ProgrammingError(f"rows whose results are wanted go by 'pipeline', not by {by!r}")
-        async with self.pipeline() as pipeline:
+        async with self._pipeline_alone() as pipeline:
             operations = [await pipeline._add(statement, row, how) for row in rows]
         answers = [operation._done() for operation in operations]
         return sum(answer.count for answer in answers), answers, None
@@ -353,20 +381,20 @@ class AsyncConnection(AsyncCalls[Row]):
                 await to_its_end(self._abandon())
                 raise
 
-    async def _abandon(self) -> None:
-        """Interrupts what runs, whose answers nobody wants, and waits for them. Where they do not come, the connection
-        ends."""
+    async def _abandon(self, operation: int | None = None) -> None:
+        """Interrupts what runs, whose answers nobody wants, and waits for them, or for the one of an operation. Where they do
+        not come, the connection ends."""
         try:
-            await asyncio.wait_for(self._interrupted(), _ABANDON_SECONDS)
+            await asyncio.wait_for(self._interrupted(operation), _ABANDON_SECONDS)
         except errors.Error:
             pass  # it has ended by itself
         except (asyncio.TimeoutError, TimeoutError):
             self.terminate()
 
-    async def _interrupted(self) -> None:
+    async def _interrupted(self, operation: int | None) -> None:
         with contextlib.suppress(OSError, errors.Error):
             await self.cancel()
-        await self._transport.answered()
+        await self._transport.answered(operation)
 
 
 async def connect(

@@ -17,9 +17,9 @@ class Transport(asyncio.Protocol):
     def __init__(self, wire: _native.Wire) -> None:
         self.wire = wire
         self.transport: asyncio.Transport | None = None
-        self.waiter: asyncio.Future[None] | None = None
         self.heard = asyncio.Event()
-        self.operation: int | None = None
+        # Those who wait, each for an operation, or for all answers.
+        self._waiters: dict[asyncio.Future[None], int | None] = {}
         self.is_lost = False
         self._is_reading = True
         self._error: Exception | None = None
@@ -36,8 +36,7 @@ class Transport(asyncio.Protocol):
             self.heard.set()
             self.flush()
             self._bound_reading()
-            if is_settled or self._is_answered():
-                self._wake(None)
+            self._wake_answered(is_settled)
         except errors.Error as error:
             self._error = error
             self.heard.set()
@@ -70,17 +69,17 @@ class Transport(asyncio.Protocol):
 
     async def answered(self, operation: int | None = None) -> None:
         """Waits until all is answered, or an operation."""
-        self.operation = operation
-        self.waiter = asyncio.get_running_loop().create_future()
-        self.flush()
-        # All may have come while nobody waited.
-        is_answered = self.wire.received(b"") if operation is None else self._is_answered()
-        if self.is_lost or is_answered:
-            self._wake(None)
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters[waiter] = operation
         try:
-            await self.waiter
+            self.flush()
+            # All may have come while nobody waited.
+            is_answered = self.wire.received(b"") if operation is None else self.wire.is_answered(operation)
+            if self.is_lost or is_answered:
+                return
+            await waiter
         finally:
-            self.waiter = None
+            del self._waiters[waiter]
 
     async def copied(self) -> list[bytes]:
         """The data of a COPY that has come, once there is some; none at the end."""
@@ -122,13 +121,24 @@ class Transport(asyncio.Protocol):
             self._is_reading = False
             self.transport.pause_reading()
 
-    def _is_answered(self) -> bool:
-        return self.operation is not None and self.wire.is_answered(self.operation)
+    def _wake_answered(self, is_settled: bool) -> None:
+        open_from: int | None = None
+        for waiter, operation in self._waiters.items():
+            if waiter.done() or (operation is None and not is_settled):
+                continue
+            if operation is not None and not is_settled:
+                # Answers come in the operations' order.
+                if open_from is not None and operation >= open_from:
+                    continue
+                if not self.wire.is_answered(operation):
+                    open_from = operation
+                    continue
+            waiter.set_result(None)
 
     def _wake(self, error: Exception | None) -> None:
-        waiter = self.waiter
-        if waiter is not None and not waiter.done():
-            if error is None:
-                waiter.set_result(None)
-            else:
-                waiter.set_exception(error)
+        for waiter in self._waiters:
+            if not waiter.done():
+                if error is None:
+                    waiter.set_result(None)
+                else:
+                    waiter.set_exception(error)
