@@ -213,7 +213,9 @@ class AsyncServerCursor(Moves, AsyncCursor[Row]):
     async def _run(self, statement: str) -> Answer:
         if not self._is_declared:
             raise ProgrammingError("there are no rows: no query was run")
-        (answer,) = await self.connection._run(statement, None, False, self._how if self._how_fetched is None else self._how_fetched)
+        (answer,) = await self.connection._run(
+            statement, None, False, self._how if self._how_fetched is None else self._how_fetched
+        )
         return answer
 
     def _came(self, answer: Answer, asked: int | None) -> None:
