@@ -23,18 +23,16 @@ BATCH_ROWS = 65_536
 
 
 def table(answer: Answer) -> pyarrow.Table:
-    """The rows that are left, by columns. Types that Arrow has become buffers without an object for each value; others go
-    by way of Python's values."""
+    """The rows that are left, by columns, in chunks of `BATCH_ROWS`. Types that Arrow has become buffers without an object for
+    each value; others go by way of Python's values. The memory of rows is given back as they become buffers."""
     import pyarrow
 
-    builder = ArrowBuilder(answer, None, True, True)
+    builder = ArrowBuilder(answer, BATCH_ROWS, True, True)
     others = builder.others
     at = answer.at
     values = answer.many(len(answer)) if others else []
     answer.seek(at)
-    builder.begin(answer)
-    builder.add()
-    made = pyarrow.table(builder.batch())
+    made = pyarrow.Table.from_batches(map(pyarrow.record_batch, [*_batches(builder, answer)] or [builder.batch()]))
     for column in others:
         made = made.set_column(column, made.field(column).name, _of_values([row[column] for row in values]))
     return made

@@ -24,6 +24,8 @@ pub(crate) struct Answer {
     /// Whether the collector of cycles has nothing to look for in a row.
     is_plain: bool,
     place: Place,
+    /// Whether rows were given out as Arrow, and are gone.
+    is_released: bool,
 }
 
 impl Answer {
@@ -34,7 +36,8 @@ impl Answer {
         own: &Functions<'_, '_>,
         session: impl FnOnce() -> PyResult<Session>,
     ) -> PyResult<Self> {
-        let mut made = Self { done, is_raw, loaders: Vec::new(), is_plain: true, place: Place::default() };
+        let (loaders, place) = (Vec::new(), Place::default());
+        let mut made = Self { done, is_raw, loaders, is_plain: true, place, is_released: false };
         made.load_by(own, session)?;
         Ok(made)
     }
@@ -84,6 +87,14 @@ impl Answer {
     pub(crate) fn leave(&mut self) -> Place {
         let end = self.rows().map(ResultSet::end).unwrap_or_default();
         std::mem::replace(&mut self.place, end)
+    }
+
+    /// Gives back the memory of rows before a place, which are not read again.
+    pub(crate) fn release(&mut self, until: Place) {
+        self.is_released = true;
+        if let Some(rows) = &mut self.done.rows {
+            rows.release(until);
+        }
     }
 
     fn left(&self) -> usize {
@@ -221,10 +232,20 @@ impl Answer {
         lists.into_iter().map(|list| list.map(|list| PyList::new(py, list)).transpose()).collect()
     }
 
+    /// Whether rows were given out as Arrow, and cannot be gone back to.
+    #[getter]
+    fn is_released(&self) -> bool {
+        self.is_released
+    }
+
     /// Goes to where so many rows were read.
-    fn seek(&mut self, row: usize) {
+    fn seek(&mut self, py: Python<'_>, row: usize) -> PyResult<()> {
         let rows: Option<&ResultSet> = self.done.rows.as_deref();
         if row < self.place.row() {
+            if self.is_released {
+                let problem = "the rows were given out as Arrow, and are not kept: run the statement again";
+                return Err(misuse(py, "usage", problem));
+            }
             self.place = Place::default();
         }
         while self.place.row() < row {
@@ -232,5 +253,6 @@ impl Answer {
                 break;
             }
         }
+        Ok(())
     }
 }

@@ -18,7 +18,6 @@ pub mod core;
 mod error;
 mod operation;
 mod param;
-mod place;
 mod row;
 mod tag;
 
@@ -28,9 +27,8 @@ pub use error::{ConnectError, Error, Retry, ServerError, Usage};
 pub use onetrip_wire::pg::{Format, Oid, TransactionStatus};
 pub use operation::OperationId;
 pub use param::{Param, Typed, Written};
-pub use place::Place;
 pub use postgres_types as types;
-pub use row::{Column, Columns, ResultSet, Row};
+pub use row::{Column, Columns, Place, ResultSet, Row};
 pub use tag::CommandTag;
 
 /// The tutorial's code compiles.

@@ -180,25 +180,59 @@ const NULL: [u8; 4] = [0xff; 4];
 pub struct ResultSet {
     columns: Columns,
     format: Format,
-    /// DataRows, as they came.
+    /// Pieces that are full, each of whole DataRows as they came. One that was released is empty.
+    full: Vec<Vec<u8>>,
+    /// Memory of them.
+    full_bytes: usize,
+    /// The last piece.
     bytes: Vec<u8>,
     rows: usize,
 }
 
+/// A result that is longer is kept in pieces, so that it is not copied as it grows.
+const PIECE_BYTES: usize = 1024 * 1024;
+
 impl ResultSet {
     pub(crate) fn new(columns: Columns, format: Format) -> Self {
-        Self { columns, format, bytes: Vec::new(), rows: 0 }
+        Self { columns, format, full: Vec::new(), full_bytes: 0, bytes: Vec::new(), rows: 0 }
     }
 
     pub(crate) fn push(&mut self, body: &[u8]) {
+        self.make_room(HEADER_BYTES + body.len());
         frame(&mut self.bytes, backend::DATA_ROW, |out| out.extend_from_slice(body));
         self.rows += 1;
     }
 
     /// Adds whole DataRows.
     pub(crate) fn push_messages(&mut self, messages: &[u8], count: usize) {
+        self.make_room(messages.len());
         self.bytes.extend_from_slice(messages);
         self.rows += count;
+    }
+
+    fn make_room(&mut self, count: usize) {
+        if self.bytes.len() + count > PIECE_BYTES && !self.bytes.is_empty() {
+            self.begin_piece(count);
+        }
+    }
+
+    #[cold]
+    fn begin_piece(&mut self, count: usize) {
+        let piece = std::mem::replace(&mut self.bytes, Vec::with_capacity(count.max(PIECE_BYTES)));
+        self.full_bytes += piece.capacity();
+        self.full.push(piece);
+    }
+
+    /// Gives back memory of rows before a place, which nobody may read again. It is all of it at the end.
+    pub fn release(&mut self, until: Place) {
+        let read = until.piece.min(self.full.len());
+        for piece in self.full[..read].iter_mut().rev().take_while(|piece| piece.capacity() > 0) {
+            self.full_bytes -= piece.capacity();
+            *piece = Vec::new();
+        }
+        if self.is_end(until) {
+            self.bytes = Vec::new();
+        }
     }
 
     /// The columns.
@@ -258,32 +292,54 @@ impl ResultSet {
 
     /// Memory that the rows take, in bytes.
     pub fn memory(&self) -> usize {
-        self.bytes.capacity()
-    }
-
-    /// Bytes that the rows take.
-    pub(crate) fn memory_used(&self) -> usize {
-        self.bytes.len()
+        self.full_bytes + self.bytes.capacity()
     }
 
     /// The rows in order.
     pub fn rows(&self) -> impl Iterator<Item = Row<'_>> {
-        let mut at = 0;
-        std::iter::from_fn(move || self.row_at(&mut at))
+        let mut place = Place::default();
+        std::iter::from_fn(move || self.next_row(&mut place))
     }
 
-    /// The row at a position in bytes, which moves on behind it.
-    pub(crate) fn row_at(&self, at: &mut usize) -> Option<Row<'_>> {
-        let (&[_, a, b, c, d], bytes) = self.bytes.get(*at..)?.split_first_chunk::<HEADER_BYTES>()?;
+    /// The place behind the last row.
+    pub fn end(&self) -> Place {
+        Place { piece: self.full.len(), byte: self.bytes.len(), row: self.len() }
+    }
+
+    /// The row behind a place, which moves on behind it; `None` at the end.
+    #[inline]
+    pub fn next_row(&self, place: &mut Place) -> Option<Row<'_>> {
+        let mut piece = self.full.get(place.piece).unwrap_or(&self.bytes);
+        while place.byte >= piece.len() && place.piece < self.full.len() {
+            (place.piece, place.byte) = (place.piece + 1, 0);
+            piece = self.full.get(place.piece).unwrap_or(&self.bytes);
+        }
+        let (&[_, a, b, c, d], bytes) = piece.get(place.byte..)?.split_first_chunk::<HEADER_BYTES>()?;
         // The length counts itself.
         let body = bytes.get(..(u32::from_be_bytes([a, b, c, d]) as usize).checked_sub(4)?)?;
-        *at += HEADER_BYTES + body.len();
+        place.byte += HEADER_BYTES + body.len();
+        place.row += 1;
         Some(Row::new(&self.columns, self.format, body))
     }
 
-    /// Whether no row follows a position.
-    pub(crate) fn is_end(&self, at: usize) -> bool {
-        at >= self.bytes.len()
+    /// Whether no row follows a place.
+    pub(crate) fn is_end(&self, place: Place) -> bool {
+        place.row >= self.rows
+    }
+}
+
+/// A place in a result that is kept, for readers that cannot keep an iterator.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Place {
+    piece: usize,
+    byte: usize,
+    row: usize,
+}
+
+impl Place {
+    /// How many rows stand before it.
+    pub fn row(self) -> usize {
+        self.row
     }
 }
 

@@ -71,7 +71,7 @@ class Moves:
             return False
         rows = cursor._rows()
         target = rows.at + value if mode == "relative" else rows.at + value - self._position
-        if not 0 <= target <= len(rows):
+        if not 0 <= target <= len(rows) or (target < rows.at and rows.is_released):
             return False
         self._check_forward(target - rows.at)
         self._position += target - rows.at

@@ -137,6 +137,11 @@ impl Kind {
         }
     }
 
+    /// Bytes that a value takes, but for those of text.
+    fn room(self) -> usize {
+        if self.has_offsets() { 8 } else { self.width() }
+    }
+
     fn has_offsets(self) -> bool {
         matches!(self, Self::Text | Self::Bytes)
     }
@@ -216,6 +221,25 @@ impl Column {
 
     fn memory(&self) -> usize {
         self.validity.len() + self.offsets.len() + self.data.len()
+    }
+
+    /// Makes room for so many values; how long text is, nobody knows.
+    fn reserve(&mut self, count: usize) {
+        if self.kind == Kind::Null {
+            return;
+        }
+        self.validity.reserve(count.div_ceil(8));
+        match self.kind {
+            Kind::Bool => self.data.reserve(count.div_ceil(8)),
+            kind if kind.has_offsets() => self.offsets.reserve(8 * count),
+            kind => self.data.reserve(kind.width() * count),
+        }
+    }
+
+    fn finish(&mut self) {
+        for buffer in [&mut self.validity, &mut self.offsets, &mut self.data] {
+            buffer.finish();
+        }
     }
 
     /// Adds a value; `text` is a place for what has to be written as text first.
@@ -352,6 +376,18 @@ impl Batch {
         Self { rows: 0, columns, fields: Arc::clone(fields) }
     }
 
+    /// Makes room for so many rows, or for so many bytes of them.
+    pub(super) fn reserve(&mut self, rows: usize, bytes_max: usize) {
+        let width: usize = self.columns.iter().map(|column| column.kind.room()).sum();
+        let rows = rows.min(bytes_max / width.max(1));
+        self.columns.iter_mut().for_each(|column| column.reserve(rows));
+    }
+
+    /// Gives back memory that was for more rows.
+    pub(super) fn finish(&mut self) {
+        self.columns.iter_mut().for_each(Column::finish);
+    }
+
     /// Adds rows until there are so many, or so many bytes; says whether that is so.
     pub(super) fn add(
         &mut self,
@@ -382,7 +418,7 @@ impl Batch {
         Ok(true)
     }
 
-    fn memory(&self) -> usize {
+    pub(super) fn memory(&self) -> usize {
         self.columns.iter().map(Column::memory).sum()
     }
 }

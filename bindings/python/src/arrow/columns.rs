@@ -21,6 +21,7 @@ pub(crate) fn columns<'py>(
         field.kind = Kind::of(&field.ty).filter(|kind| has_width(*kind)).unwrap_or(Kind::Null);
     }
     let mut batch = Batch::empty(&fields.into());
+    batch.reserve(rows.len() - place.row(), usize::MAX);
     batch.add(py, rows, &mut place, usize::MAX, usize::MAX)?;
     let buffers = |column: &Column| {
         let (name, length, nulls, validity, data) = column.parts();

@@ -15,12 +15,15 @@ use crate::answer::Answer;
 /// A batch ends at so many bytes, whatever its number of rows is.
 const BYTES_MAX: usize = 16 * 1024 * 1024;
 
+/// Rows that are added at once; what of the result they have been taken of is given back after each such step.
+const STEP_ROWS: usize = 4096;
+
 /// Makes batches of results whose columns are the same.
 #[pyclass(module = "onetrip._native")]
 pub(crate) struct ArrowBuilder {
     fields: Arc<[Field]>,
     batch: Batch,
-    rows_max: Option<usize>,
+    rows_max: usize,
     /// The result that rows are taken of, and the next of them.
     answer: Option<(Py<Answer>, Place)>,
 }
@@ -34,7 +37,7 @@ impl ArrowBuilder {
     #[pyo3(signature = (answer, rows_max, scans, leaves = false, wanted = None))]
     fn new(
         answer: &Bound<'_, Answer>,
-        rows_max: Option<usize>,
+        rows_max: usize,
         scans: bool,
         leaves: bool,
         wanted: Option<&Bound<'_, PyAny>>,
@@ -72,7 +75,7 @@ impl ArrowBuilder {
         self.batch.rows
     }
 
-    /// Takes the rows that are left of a result; they count as read.
+    /// Takes the rows that are left of a result; they count as read, and are gone once they are added.
     fn begin(&mut self, answer: &Bound<'_, Answer>) -> PyResult<()> {
         let place = answer.try_borrow_mut()?.leave();
         self.answer = Some((answer.clone().unbind(), place));
@@ -81,15 +84,29 @@ impl ArrowBuilder {
 
     /// Adds rows of that result until the batch is full: false where there are no more rows before that.
     fn add(&mut self, py: Python<'_>) -> PyResult<bool> {
-        let Some((answer, place)) = &mut self.answer else { return Ok(false) };
-        let answer = answer.bind(py).try_borrow()?;
-        let Some(rows) = answer.rows() else { return Ok(false) };
-        let bytes_max = if self.rows_max.is_some() { BYTES_MAX } else { usize::MAX };
-        self.batch.add(py, rows, place, self.rows_max.unwrap_or(usize::MAX), bytes_max)
+        let Self { batch, rows_max, answer, .. } = self;
+        let Some((answer, place)) = answer else { return Ok(false) };
+        loop {
+            let step_max = rows_max.saturating_sub(batch.rows).min(STEP_ROWS) + batch.rows;
+            let is_full = match answer.bind(py).try_borrow()?.rows() {
+                Some(rows) => {
+                    if batch.rows == 0 {
+                        batch.reserve((*rows_max).min(rows.len() - place.row()), BYTES_MAX);
+                    }
+                    batch.add(py, rows, place, step_max, BYTES_MAX)?
+                }
+                None => false,
+            };
+            answer.bind(py).try_borrow_mut()?.release(*place);
+            if !is_full || batch.rows >= *rows_max || batch.memory() >= BYTES_MAX {
+                return Ok(is_full);
+            }
+        }
     }
 
     /// The batch of what was added.
     fn batch(&mut self) -> ArrowBatch {
+        self.batch.finish();
         ArrowBatch(Arc::new(std::mem::replace(&mut self.batch, Batch::empty(&self.fields))))
     }
 

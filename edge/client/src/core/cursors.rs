@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use std::num::NonZeroU32;
 
 use super::{Connection, Event, Fetch, OperationId, Request, Window};
-use crate::{Columns, Error, Param, ResultSet, Row, Usage};
+use crate::{Columns, Error, Param, Place, ResultSet, Row, Usage};
 
 /// A result that is read in parts, next to others. It lives until the end of the transaction.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -25,7 +25,7 @@ struct State {
     /// The part that is coming.
     coming: Option<ResultSet>,
     /// Position in the oldest part, in bytes.
-    at: usize,
+    at: Place,
     is_asked: bool,
     has_more: bool,
     failed: Option<Error>,
@@ -106,7 +106,7 @@ impl Cursors {
             columns: Columns::default(),
             parts: VecDeque::new(),
             coming: None,
-            at: 0,
+            at: Place::default(),
             is_asked: true,
             has_more: true,
             failed: None,
@@ -124,7 +124,7 @@ impl Cursors {
         // A part that was read to its end makes room for the next.
         while state.parts.front().is_some_and(|part| part.is_end(state.at)) {
             state.parts.pop_front();
-            state.at = 0;
+            state.at = Place::default();
         }
         if state.wants_more() {
             self.ask_for_more(core, cursor)?;
@@ -141,7 +141,7 @@ impl Cursors {
     pub(crate) fn take(&mut self, cursor: &Cursor) -> Result<Option<Row<'_>>, Error> {
         let state = self.state(cursor)?;
         match state.parts.front() {
-            Some(part) => Ok(part.row_at(&mut state.at)),
+            Some(part) => Ok(part.next_row(&mut state.at)),
             None => state.failed.clone().map_or(Ok(None), Err),
         }
     }
