@@ -10,6 +10,7 @@
 //! Non-scope: counting (`ledger`), keeping a schedule for real connections (`link`'s relay), drawing (`report`).
 
 mod curve;
+mod ended;
 mod pool;
 mod prices;
 mod replay;

@@ -12,6 +12,7 @@ use std::collections::HashMap;
 use onetrip_ledger::timeline::{Bulk, Lane, Span, Timeline};
 
 use crate::Path;
+use crate::ended::{Ended, Lives};
 use crate::threads::threads;
 use crate::transfer::Transfers;
 
@@ -21,8 +22,7 @@ pub(crate) struct Replay<'t> {
     timeline: &'t Timeline,
     lanes: Vec<&'t Lane>,
     steps: Vec<Step<'t>>,
-    /// When each thread's first trip started, and its last one ended.
-    lives: Vec<(u64, u64)>,
+    lives: Lives,
     bulks: HashMap<u32, Vec<Bulk>>,
 }
 
@@ -57,7 +57,7 @@ pub(crate) struct Outcome {
 }
 
 /// One thread's progress.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Progress {
     shift: i64,
     waited: i64,
@@ -76,8 +76,12 @@ struct Thread {
 
 impl<'t> Replay<'t> {
     pub(crate) fn new(timeline: &'t Timeline) -> Self {
+        Self::by(timeline, &threads(&timeline.waterfall))
+    }
+
+    /// With the thread of every span of every lane.
+    fn by(timeline: &'t Timeline, chosen: &[Vec<usize>]) -> Self {
         let lanes: Vec<&Lane> = timeline.waterfall.all_lanes().collect();
-        let chosen = threads(&timeline.waterfall);
         let mut steps = Vec::new();
         let mut lives = vec![(u64::MAX, 0); chosen.iter().flatten().max().map_or(0, |last| last + 1)];
         for (place, lane) in lanes.iter().enumerate() {
@@ -94,7 +98,7 @@ impl<'t> Replay<'t> {
         for bulk in timeline.bulks() {
             bulks.entry(bulk.connection).or_default().push(*bulk);
         }
-        Self { timeline, lanes, steps, lives, bulks }
+        Self { timeline, lanes, steps, lives: Lives::new(lives), bulks }
     }
 
     /// Trips that were kept.
@@ -104,68 +108,91 @@ impl<'t> Replay<'t> {
 
     /// Plays everything.
     pub(crate) fn play(&self, change: Change) -> Outcome {
-        let none: &[Bulk] = &[];
-        let scale = self.timeline.bulk_scale();
-        let bulks = |lane: &&Lane| self.bulks.get(&lane.connection).map_or(none, Vec::as_slice);
-        let mut transfers: Vec<Transfers<'_>> =
-            self.lanes.iter().map(|lane| Transfers::new(change.path, bulks(lane), scale)).collect();
-        let mut threads = vec![Thread::default(); self.lives.len()];
-        // Threads by their end, for those who go on afterwards.
-        let mut over: Vec<usize> = (0..threads.len()).collect();
-        over.sort_by_key(|thread| self.lives[*thread].1);
-        let mut over = over.into_iter().peekable();
-        let mut ended: Vec<(u64, usize)> = Vec::new();
-        let mut outcome = Outcome::default();
-        let (first_at, mut last_at) = (self.steps.first().map_or(0, |step| step.span.started_ns) as i64, 0);
+        let mut play = Play::new(self, change);
         for step in &self.steps {
-            let started = step.span.started_ns;
-            while let Some(thread) = over.next_if(|thread| self.lives[*thread].1 <= started) {
-                ended.push((self.lives[thread].1, thread));
-            }
-            let mut progress = self.progress_at(step, &threads, &ended);
-            threads[step.thread].before = progress;
-            let busy = step.span.busy_ns as i64;
-            let path = (step.trips as f64 * change.per_trip_ns) as i64;
-            let bytes = transfers[step.lane].delay_ns(self.lanes[step.lane], step.span, progress.shift);
-            let added = (path + bytes).max(-busy);
-            progress.shift += added;
-            progress.waited += busy + added;
-            progress.observed += step.span.busy_ns;
-            progress.trips += step.trips;
-            outcome.waited_in_all_ns += (busy + added) as u64;
-            let thread = &mut threads[step.thread];
-            (thread.begun, thread.now) = (true, progress);
-            thread.last_end = thread.last_end.max(step.span.ended_ns);
-            let end = step.span.ended_ns as i64 + progress.shift;
-            if end > last_at {
-                last_at = end;
-                outcome.waited_ns = progress.waited.max(0) as u64;
-                outcome.observed_ns = progress.observed;
-                outcome.trips = progress.trips;
-            }
+            let progress = play.begin(step);
+            play.end(step, progress);
         }
-        outcome.time_ns = (last_at - first_at).max(0) as u64;
-        outcome
+        play.outcome()
+    }
+}
+
+/// One play that is under way.
+#[derive(Debug)]
+struct Play<'r, 't> {
+    replay: &'r Replay<'t>,
+    change: Change,
+    transfers: Vec<Transfers<'r>>,
+    threads: Vec<Thread>,
+    ended: Ended<'r>,
+    last_at: i64,
+    outcome: Outcome,
+}
+
+impl<'r, 't> Play<'r, 't> {
+    fn new(replay: &'r Replay<'t>, change: Change) -> Self {
+        let none: &[Bulk] = &[];
+        let scale = replay.timeline.bulk_scale();
+        let bulks = |lane: &&Lane| replay.bulks.get(&lane.connection).map_or(none, Vec::as_slice);
+        Self {
+            replay,
+            change,
+            transfers: replay
+                .lanes
+                .iter()
+                .map(|lane| Transfers::new(change.path, bulks(lane), scale))
+                .collect(),
+            threads: vec![Thread::default(); replay.lives.count()],
+            ended: Ended::new(&replay.lives),
+            last_at: 0,
+            outcome: Outcome::default(),
+        }
     }
 
     /// How far the thread of `step` is when that starts.
-    fn progress_at(&self, step: &Step<'_>, threads: &[Thread], ended: &[(u64, usize)]) -> Progress {
-        let own = &threads[step.thread];
+    fn begin(&mut self, step: &Step<'_>) -> Progress {
+        let Self { threads, ended, .. } = self;
         let started = step.span.started_ns;
-        let seen = |thread: &Thread| if thread.last_end <= started { thread.now } else { thread.before };
-        if !own.begun {
-            let first_goes_on = self.lives.first().is_some_and(|(_, end)| *end > started);
-            let parent = if first_goes_on { Some(0) } else { ended.last().map(|(_, thread)| *thread) };
-            return parent.map_or_else(Progress::default, |parent| seen(&threads[parent]));
+        ended.pass(started, |thread| threads[thread].now.shift);
+        let own = &threads[step.thread];
+        if own.begun {
+            let awaited = ended.latest_awaited(own.last_end).map(|thread| threads[thread].now);
+            return awaited.filter(|other| other.shift > own.now.shift).unwrap_or(own.now);
         }
-        let since = ended.iter().rev().take_while(|(end, _)| *end > own.last_end);
-        let silent_for_most = |thread: &usize| {
-            let (began, ended) = self.lives[*thread];
-            ended - began.max(own.last_end) >= (ended - began) / 2
-        };
-        let awaited = since.map(|(_, thread)| *thread).filter(silent_for_most);
-        let others = awaited.filter(|thread| *thread != step.thread).map(|thread| threads[thread].now);
-        others.fold(own.now, |latest, other| if other.shift > latest.shift { other } else { latest })
+        let seen = |thread: &Thread| if thread.last_end <= started { thread.now } else { thread.before };
+        let parent = if self.replay.lives.first_goes_on(started) { Some(0) } else { ended.last() };
+        parent.map_or_else(Progress::default, |parent| seen(&threads[parent]))
+    }
+
+    /// The thread of `step` was so far, and makes it.
+    fn end(&mut self, step: &Step<'_>, mut progress: Progress) {
+        let Self { replay, change, .. } = *self;
+        self.threads[step.thread].before = progress;
+        let busy = step.span.busy_ns as i64;
+        let path = (step.trips as f64 * change.per_trip_ns) as i64;
+        let bytes = self.transfers[step.lane].delay_ns(replay.lanes[step.lane], step.span, progress.shift);
+        let added = (path + bytes).max(-busy);
+        progress.shift += added;
+        progress.waited += busy + added;
+        progress.observed += step.span.busy_ns;
+        progress.trips += step.trips;
+        self.outcome.waited_in_all_ns += (busy + added) as u64;
+        let thread = &mut self.threads[step.thread];
+        (thread.begun, thread.now) = (true, progress);
+        thread.last_end = thread.last_end.max(step.span.ended_ns);
+        self.ended.moved(step.thread, progress.shift);
+        let end = step.span.ended_ns as i64 + progress.shift;
+        if end > self.last_at {
+            self.last_at = end;
+            self.outcome.waited_ns = progress.waited.max(0) as u64;
+            self.outcome.observed_ns = progress.observed;
+            self.outcome.trips = progress.trips;
+        }
+    }
+
+    fn outcome(self) -> Outcome {
+        let first_at = self.replay.steps.first().map_or(0, |step| step.span.started_ns) as i64;
+        Outcome { time_ns: (self.last_at - first_at).max(0) as u64, ..self.outcome }
     }
 }
 
@@ -173,17 +200,23 @@ impl<'t> Replay<'t> {
 mod tests {
     use std::time::Duration;
 
+    use fastrand::Rng;
     use onetrip_ledger::timeline::TripSample;
 
     use super::*;
 
     const MS: u64 = 1_000_000;
 
-    fn play(trips: impl IntoIterator<Item = (u32, u64, u64)>, rtt_ms: u64) -> Outcome {
+    fn timeline(trips: impl IntoIterator<Item = (u32, u64, u64)>) -> Timeline {
         let mut timeline = Timeline::default();
         for (connection, started_ns, ended_ns) in trips {
             timeline.add(TripSample { connection, started_ns, ended_ns, ..TripSample::default() });
         }
+        timeline
+    }
+
+    fn play(trips: impl IntoIterator<Item = (u32, u64, u64)>, rtt_ms: u64) -> Outcome {
+        let timeline = timeline(trips);
         let path = Path { rtt: Duration::from_millis(rtt_ms), bandwidth: None };
         Replay::new(&timeline).play(Change { path, per_trip_ns: (rtt_ms * MS) as f64 })
     }
@@ -243,5 +276,97 @@ mod tests {
         let path = Path { rtt: Duration::from_millis(10), bandwidth: None };
         let outcome = Replay::new(&timeline).play(Change { path, per_trip_ns: 1e7 });
         assert_eq!(outcome.time_ns, (5 + 4 * 10) * MS);
+    }
+
+    /// What [`Play::begin`] says, found by walking back over all threads that are over.
+    fn by_walking(lives: &[(u64, u64)], threads: &[Thread], step: &Step<'_>) -> Progress {
+        let own = &threads[step.thread];
+        let started = step.span.started_ns;
+        let mut over: Vec<usize> = (0..threads.len()).filter(|thread| lives[*thread].1 <= started).collect();
+        over.sort_by_key(|thread| lives[*thread].1);
+        if !own.begun {
+            let parent = if lives[0].1 > started { Some(&0) } else { over.last() };
+            let seen = |thread: &Thread| if thread.last_end <= started { thread.now } else { thread.before };
+            return parent.map_or_else(Progress::default, |parent| seen(&threads[*parent]));
+        }
+        let mut latest = own.now;
+        for thread in over.into_iter().rev().take_while(|thread| lives[*thread].1 > own.last_end) {
+            let (began, ended) = lives[thread];
+            let is_silent_for_most = ended - began.max(own.last_end) >= (ended - began) / 2;
+            let other = threads[thread].now;
+            if is_silent_for_most && thread != step.thread && other.shift > latest.shift {
+                latest = other;
+            }
+        }
+        latest
+    }
+
+    /// Up to so many connections, of few trips or many, at once or one after another, on a clock of few moments or many.
+    fn made_up(random: &mut Rng) -> Timeline {
+        let connections = random.u32(1..40);
+        let (trips_max, life) = (random.choice([2, 4, 30]).unwrap(), random.choice([4, 50, 2_000]).unwrap());
+        let (busy, spread) = (random.u64(1..20), random.u64(1..3_000));
+        let mut trips = Vec::new();
+        for connection in 0..connections {
+            let mut now = random.u64(0..spread);
+            for _ in 0..random.u64(1..trips_max) {
+                let end = now + random.u64(0..busy);
+                trips.push((connection, now, end));
+                now = end + random.u64(0..life);
+            }
+        }
+        timeline(trips)
+    }
+
+    #[test]
+    fn who_has_waited_for_whom_is_what_a_walk_over_all_threads_finds() {
+        let mut random = Rng::with_seed(29);
+        let (mut steps, mut waited, mut late) = (0, 0, 0);
+        for _ in 0..2_000 {
+            let timeline = made_up(&mut random);
+            let count = random.usize(1..=timeline.waterfall.connections());
+            let is_shared = random.bool();
+            let mut thread = |place: usize| if is_shared { random.usize(0..count) } else { place };
+            let lanes = timeline.waterfall.all_lanes().enumerate();
+            let chosen: Vec<Vec<usize>> =
+                lanes.map(|(place, lane)| lane.spans.iter().map(|_| thread(place)).collect()).collect();
+            let path = Path { rtt: Duration::ZERO, bandwidth: None };
+            let per_trip_ns = random.choice([-3.0, 0.0, 1.0, 7.0, 900.0]).unwrap();
+            let replay = Replay::by(&timeline, &chosen);
+            let mut play = Play::new(&replay, Change { path, per_trip_ns });
+            for step in &replay.steps {
+                let expected = by_walking(&replay.lives.spans, &play.threads, step);
+                let own = play.threads[step.thread];
+                late += u32::from(play.ended.has(step.thread));
+                let progress = play.begin(step);
+                assert_eq!(progress, expected, "{step:?}");
+                steps += 1;
+                waited += u32::from(own.begun && progress != own.now);
+                play.end(step, progress);
+            }
+        }
+        assert!(steps > 100_000 && waited > 2_000 && late > 100, "{steps} {waited} {late}");
+    }
+
+    #[test]
+    fn who_goes_on_after_many_threads_does_not_look_at_each() {
+        const EACH: u32 = 1_000;
+        // They make a trip, wait for others that have short lives at once, and make another trip.
+        let first = (0..EACH).map(|number| (number, u64::from(number), 2_000));
+        let short =
+            (0..EACH).map(|number| (EACH + number, 3_000 + u64::from(number), 5_000 + u64::from(number)));
+        let last = (0..EACH).map(|number| (number, 9_000, 9_100));
+        let timeline = timeline(first.chain(short).chain(last));
+        let replay =
+            Replay::by(&timeline, &(0..2 * EACH as usize).map(|thread| vec![thread; 2]).collect::<Vec<_>>());
+        let path = Path { rtt: Duration::ZERO, bandwidth: None };
+        let mut play = Play::new(&replay, Change { path, per_trip_ns: 5.0 });
+        for step in &replay.steps {
+            let progress = play.begin(step);
+            play.end(step, progress);
+        }
+        let (steps, looked_at) = (replay.steps.len() as u64, play.ended.looked_at.get());
+        assert_eq!(play.outcome().trips, 3, "a first one, a short one that is waited for, and a last one");
+        assert!(looked_at <= steps * 40, "{looked_at} for {steps} steps");
     }
 }
