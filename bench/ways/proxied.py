@@ -52,6 +52,8 @@ class Case:
     clients: int
     threads: int
     is_pinned: bool
+    seconds: int = 0
+    """Of one sample, at least."""
 
 
 class Server(Protocol):
@@ -198,6 +200,7 @@ class Bench:
         with self.running(way, server, on if shape.is_pinned else None) as (pid, port):
             server_cpu, proxy_cpu, busy = server_seconds(server.pid), cpu_seconds(pid), machine_seconds()
             started = time.monotonic()
+            seconds = max(seconds, shape.seconds)
             told = self.load.run(server, port, mode, shape, seconds, on if shape.is_pinned else None)
             elapsed = time.monotonic() - started
             proxy_cpu, busy = cpu_seconds(pid) - proxy_cpu, machine_seconds() - busy
