@@ -402,7 +402,7 @@ def set_cores(server: int, on: set[int]) -> None:
 def children(pid: int) -> list[int]:
     try:
         return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return []
 
 
@@ -435,7 +435,7 @@ def cpu_seconds(pid: int | None) -> float:
         return 0.0
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return 0.0
     fields = stat.rpartition(")")[2].split()
     return sum(map(int, fields[11:15])) / TICKS
