@@ -4,6 +4,8 @@
 //! Near the database, one connection carried the requests of several threads, one after the other. Far from it, these
 //! threads will wait at the same time.
 
+use std::collections::BTreeSet;
+
 use onetrip_ledger::timeline::{Lane, Waterfall};
 
 /// Connections that must be idle for the one taken to count as a choice.
@@ -74,27 +76,36 @@ fn uses_of(place: usize, lane: &Lane) -> Vec<Use> {
 
 /// Whether a connection that was taken was mostly the one that had been given back last.
 fn gives_out_the_last(uses: &[Use], lanes: usize) -> bool {
+    let (choices, last_back) = choices(uses, lanes);
+    choices >= CHOICES_MIN && f64::from(last_back) >= LAST_BACK_MIN * f64::from(choices)
+}
+
+/// How often a connection was taken while others were idle, and how often it was the one given back last.
+fn choices(uses: &[Use], lanes: usize) -> (u32, u32) {
     let mut given_back: Vec<Option<u64>> = vec![None; lanes];
     let mut left = vec![0_u32; lanes];
     uses.iter().for_each(|one| left[one.lane] += 1);
+    // Those that are used again, by when they were given back.
+    let mut waiting: BTreeSet<(u64, usize)> = BTreeSet::new();
     let (mut choices, mut last_back) = (0_u32, 0_u32);
     for one in uses {
         if let Some(own) = given_back[one.lane] {
-            let idle = |lane: &usize| {
-                left[*lane] > 0
-                    && given_back[*lane].is_some_and(|at| at <= one.started_ns)
-                    && *lane != one.lane
-            };
-            let others: Vec<u64> = (0..lanes).filter(idle).filter_map(|lane| given_back[lane]).collect();
-            if others.len() + 1 >= IDLE_MIN {
+            waiting.remove(&(own, one.lane));
+            let mut idle = waiting.range(..=(one.started_ns, usize::MAX));
+            let last = idle.next_back();
+            let others = usize::from(last.is_some()) + idle.take(IDLE_MIN).count();
+            if others + 1 >= IDLE_MIN {
                 choices += 1;
-                last_back += u32::from(others.iter().all(|other| own >= *other));
+                last_back += u32::from(last.is_none_or(|(other, _)| own >= *other));
             }
         }
         left[one.lane] -= 1;
         given_back[one.lane] = Some(one.ended_ns);
+        if left[one.lane] > 0 {
+            waiting.insert((one.ended_ns, one.lane));
+        }
     }
-    choices >= CHOICES_MIN && f64::from(last_back) >= LAST_BACK_MIN * f64::from(choices)
+    (choices, last_back)
 }
 
 /// The largest number of threads, one for each connection at most, that explains how often a use began while another
@@ -205,6 +216,48 @@ mod tests {
         let count = |thread: usize| chosen.iter().flatten().filter(|one| **one == thread).count();
         let counts: Vec<usize> = (0..waterfall.connections()).map(count).collect();
         assert!(counts.iter().all(|count| (40..=60).contains(count)), "{counts:?}");
+    }
+
+    /// What [`choices`] says, by looking at all connections for each use.
+    fn by_looking_at_all(uses: &[Use], lanes: usize) -> (u32, u32) {
+        let mut given_back: Vec<Option<u64>> = vec![None; lanes];
+        let (mut choices, mut last_back) = (0, 0);
+        for (place, one) in uses.iter().enumerate() {
+            let is_used_again = |lane: usize| uses[place..].iter().any(|later| later.lane == lane);
+            if let Some(own) = given_back[one.lane] {
+                let idle = (0..lanes).filter(|lane| *lane != one.lane && is_used_again(*lane));
+                let since = idle.filter_map(|lane| given_back[lane]);
+                let others: Vec<u64> = since.filter(|at| *at <= one.started_ns).collect();
+                if others.len() + 1 >= IDLE_MIN {
+                    choices += 1;
+                    last_back += u32::from(others.iter().all(|other| own >= *other));
+                }
+            }
+            given_back[one.lane] = Some(one.ended_ns);
+        }
+        (choices, last_back)
+    }
+
+    #[test]
+    fn choices_are_those_that_a_look_at_all_connections_finds() {
+        let mut random = fastrand::Rng::with_seed(29);
+        let (mut chosen, mut last) = (0, 0);
+        for _ in 0..1_000 {
+            let (lanes, moments) = (random.usize(1..12), random.u64(1..200));
+            let mut uses: Vec<Use> = (0..random.usize(1..60))
+                .map(|_| {
+                    let started_ns = random.u64(0..moments);
+                    let ended_ns = started_ns + random.u64(0..20);
+                    Use { lane: random.usize(0..lanes), first: 0, end: 1, started_ns, ended_ns }
+                })
+                .collect();
+            uses.sort_by_key(|one| (one.started_ns, one.lane));
+            let found = choices(&uses, lanes);
+            assert_eq!(found, by_looking_at_all(&uses, lanes), "{uses:?}");
+            chosen += found.0;
+            last += found.1;
+        }
+        assert!(chosen > 5_000 && last > 1_000 && last < chosen, "{chosen} {last}");
     }
 
     #[test]

@@ -5,6 +5,8 @@
 //! holds for a connection that is opened after another one's last trip. All others are independent. [`crate::pool`]
 //! handles connections of a pool that hands out the one given back last.
 
+use std::collections::BTreeSet;
+
 use onetrip_ledger::timeline::Waterfall;
 
 use crate::pool;
@@ -49,32 +51,44 @@ fn of_lanes(waterfall: &Waterfall) -> Vec<usize> {
         .collect();
     lanes.sort_by_key(|(place, _, life)| (life.0, *place));
     let mut threads: Vec<Thread> = Vec::new();
+    // Threads by the ends of their last trips.
+    let mut ends: BTreeSet<(u64, usize)> = BTreeSet::new();
     let mut chosen = vec![0; waterfall.connections()];
     for (place, connection, life) in lanes {
         let trips = waterfall.trips_apart(connection);
-        let thread = choose(&threads, &trips, life).unwrap_or_else(|| {
+        let thread = choose(&threads, &ends, &trips, life).unwrap_or_else(|| {
             threads.push(Thread::default());
             threads.len() - 1
         });
+        ends.remove(&(threads[thread].last_end, thread));
         threads[thread].take(&trips, life);
+        ends.insert((threads[thread].last_end, thread));
         chosen[place] = thread;
     }
     chosen
 }
 
 /// The thread that used the connection, if it is one that is known.
-fn choose(threads: &[Thread], trips: &[Interval], life: Interval) -> Option<usize> {
-    let over = threads.iter().enumerate().filter(|(_, thread)| thread.last_end <= life.0);
-    if let Some((thread, _)) = over.max_by_key(|(_, thread)| thread.last_end) {
-        return Some(thread);
+fn choose(
+    threads: &[Thread],
+    ends: &BTreeSet<(u64, usize)>,
+    trips: &[Interval],
+    life: Interval,
+) -> Option<usize> {
+    if let Some((_, thread)) = ends.range(..=(life.0, usize::MAX)).next_back() {
+        return Some(*thread);
     }
     threads.iter().take(COMPARED_MAX).position(|thread| thread.takes_turns_with(trips, life))
 }
 
 impl Thread {
     fn take(&mut self, trips: &[Interval], life: Interval) {
+        let is_sorted = trips.is_sorted() && self.busy.last().is_none_or(|last| Some(last) <= trips.first());
         self.busy.extend_from_slice(trips);
-        self.busy.sort_unstable();
+        // Connections mostly come one after another.
+        if !is_sorted {
+            self.busy.sort_unstable();
+        }
         self.busy_ns += busy_ns(trips);
         self.last_end = self.last_end.max(life.1);
     }
