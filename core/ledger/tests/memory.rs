@@ -1,4 +1,4 @@
-//! The analyzer's memory does not grow with the number of exchanges.
+//! The analyzer's memory does not grow with the number of exchanges, and is small for each connection.
 
 use onetrip_heap::LIVE;
 use onetrip_ledger::{
@@ -29,30 +29,9 @@ fn round(analyzer: &mut Analyzer, streams: &mut [(u32, StreamEncoder)], round: u
                 _ => (TEMPLATES, vec![first + step, step], 0),
             };
             let results: Vec<u32> = (0..rows).flat_map(|row| [first as u32 + 2 * row, 1]).collect();
-            let statement = Statement {
-                template,
-                steps: Steps::EXECUTE,
-                rows: u64::from(rows),
-                parameters: parameters.len() as u16,
-                columns: 1,
-                key_columns: 2,
-                results: results.len() as u32,
-                ..Statement::default()
-            };
             now += 500_000;
-            stream.exchange(&Exchange {
-                kind: UnitKind::Group,
-                sent_at: Moment(now),
-                first_reply_at: Moment(now + 100_000),
-                last_reply_at: Moment(now + 110_000),
-                bytes_received: if step == 0 { 40_000 } else { 100 },
-                starts_trip: true,
-                status: TransactionStatus::Idle,
-                statements: vec![statement],
-                parameters,
-                results,
-                ..Exchange::default()
-            });
+            let bytes = if step == 0 { 40_000 } else { 100 };
+            stream.exchange(&read(now, (template, rows), parameters, results, bytes));
             exchanges += 1;
         }
         if round % ROUNDS_PER_LIFE == ROUNDS_PER_LIFE - 1 {
@@ -64,6 +43,39 @@ fn round(analyzer: &mut Analyzer, streams: &mut [(u32, StreamEncoder)], round: u
         }
     }
     exchanges
+}
+
+/// One statement and so many rows in a trip of its own.
+fn read(
+    now: u64,
+    (template, rows): (u32, u32),
+    parameters: Vec<u64>,
+    results: Vec<u32>,
+    bytes_received: u64,
+) -> Exchange {
+    let statement = Statement {
+        template,
+        steps: Steps::EXECUTE,
+        rows: u64::from(rows),
+        parameters: parameters.len() as u16,
+        columns: 1,
+        key_columns: 2,
+        results: results.len() as u32,
+        ..Statement::default()
+    };
+    Exchange {
+        kind: UnitKind::Group,
+        sent_at: Moment(now),
+        first_reply_at: Moment(now + 100_000),
+        last_reply_at: Moment(now + 110_000),
+        bytes_received,
+        starts_trip: true,
+        status: TransactionStatus::Idle,
+        statements: vec![statement],
+        parameters,
+        results,
+        ..Exchange::default()
+    }
 }
 
 fn open(stream: &mut StreamEncoder, now: u64) {
@@ -95,4 +107,41 @@ fn three_times_as_many_exchanges_take_no_more_memory() {
     assert!(late <= early + early / 4, "{early} bytes, then {late}");
     assert!(late <= 16 << 20, "{late} bytes");
     assert!(!analyzer.finish(&Mutes::default()).summary.findings.is_empty());
+}
+
+/// Bytes for each of many open connections, after so many reads of eight statements on each.
+fn bytes_for_each(reads: u32) -> isize {
+    const OPEN: u32 = 2_000;
+    let mut analyzer = Analyzer::new();
+    let mut half = 0;
+    for number in 1..=OPEN {
+        let mut stream = StreamEncoder::default();
+        let mut now = u64::from(number) * 1_000;
+        stream.opened(Moment(now), [(&b"user"[..], &b"ann"[..]), (&b"database"[..], &b"shop"[..])]);
+        let names = ["id", "customer_id", "state", "amount", "title", "changed_at"];
+        stream.columns(1, names[..2].iter().map(|name| name.as_bytes()));
+        stream.columns(2, names.iter().map(|name| name.as_bytes()));
+        for template in 1..=8 {
+            stream.template(template, format!("SELECT * FROM t{template} WHERE id = $1").as_bytes());
+        }
+        for step in 0..reads {
+            now += 500_000;
+            let value = number * 1_000 + step;
+            stream.exchange(&read(now, (1 + step % 8, 1), vec![value.into()], vec![value, 1], 100));
+        }
+        analyzer.block(number, &stream.take_block()).unwrap();
+        drop(stream);
+        if number == OPEN / 2 {
+            half = LIVE.get();
+        }
+    }
+    // What all have in common was there by then.
+    (LIVE.get() - half) / (OPEN / 2) as isize
+}
+
+#[test]
+fn an_open_connection_takes_few_bytes() {
+    let found = [0, 1, 8, 24].map(bytes_for_each);
+    let most = [2_500, 3_850, 7_750, 13_950];
+    assert!(found.iter().zip(&most).all(|(found, most)| found <= most), "{found:?}, {most:?} at most");
 }

@@ -168,7 +168,7 @@ pub(super) struct Place {
     /// Exchanges of the connection so far.
     pub(super) count: u64,
     /// Transaction blocks of the connection so far, if it is within one; else zero.
-    pub(super) transaction: u64,
+    pub(super) transaction: u32,
 }
 
 impl Place {

@@ -7,6 +7,7 @@
 
 use super::claims::{Claims, Pattern, Share, TripNumber};
 use super::event::{Event, Run};
+use super::hash::clear;
 use super::pace::Gap;
 use crate::findings::Code;
 
@@ -74,9 +75,10 @@ enum Origin {
 }
 
 /// Parameters that were sent lately.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Known {
-    values: [u64; KNOWN_MAX],
+    /// At most [`KNOWN_MAX`]; those of a connection that rests take no room.
+    values: Vec<u64>,
     next: usize,
 }
 
@@ -114,7 +116,7 @@ impl Groups {
         self.first_keys.clear();
         let keys = run.facts.keys.iter().filter_map(|(_, position)| run.parameters.get(position));
         self.first_keys.extend(keys);
-        self.returned.clear();
+        clear(&mut self.returned, run.results.len().min(RETURNED_MAX));
         self.returned_more = false;
     }
 
@@ -221,20 +223,18 @@ fn claim(reads: &mut Vec<(u32, TripNumber)>, scope: u32, claims: &mut Claims) {
 
 impl Known {
     fn has(&self, value: u64) -> bool {
-        self.values.contains(&value)
+        // Zero is NULL, which needs no source.
+        let is_null = value == 0 && self.values.len() < KNOWN_MAX;
+        is_null || self.values.contains(&value)
     }
 
     fn put(&mut self, value: u64) {
         if !self.has(value) {
-            self.values[self.next] = value;
+            match self.values.get_mut(self.next) {
+                Some(oldest) => *oldest = value,
+                None => self.values.push(value),
+            }
             self.next = (self.next + 1) % KNOWN_MAX;
         }
-    }
-}
-
-impl Default for Known {
-    fn default() -> Self {
-        // Zero is NULL, which needs no source.
-        Self { values: [0; KNOWN_MAX], next: 0 }
     }
 }

@@ -101,7 +101,7 @@ struct Execution {
     place: Place,
     sent_at: Moment,
     request: u64,
-    spot: Spot,
+    opened_at: Moment,
     waited_ns: u64,
     wire_ns: u64,
 }
@@ -206,7 +206,7 @@ impl Loops {
             place: event.place,
             sent_at: event.exchange.sent_at,
             request: event.exchange.request,
-            spot: event.spot(),
+            opened_at: event.opened_at,
             waited_ns: event.exchange.duration(),
             wire_ns: event.wire_ns,
         };
@@ -320,6 +320,10 @@ impl Followed {
         if self.history.len() >= HISTORY {
             self.history.pop_front();
         }
+        // Many templates are run once or twice: there is no room for more than is there.
+        if self.history.len() == self.history.capacity() {
+            self.history.reserve_exact(self.history.len().max(1));
+        }
         self.history.push_back(execution);
     }
 
@@ -342,6 +346,12 @@ impl Followed {
             walk.relation = meant(&walk, &walked, names)?;
             Some((walk, from))
         })
+    }
+}
+
+impl Execution {
+    fn spot(&self) -> Spot {
+        Spot { opened_at: self.opened_at, sent_at: self.sent_at }
     }
 }
 
@@ -492,7 +502,7 @@ impl Edges {
         }
         if !edge.latest.contains(&walk.source.id) {
             edge.instances += 1;
-            edge.spots.add(execution.spot);
+            edge.spots.add(execution.spot());
             edge.latest.push_back(walk.source.id);
             if edge.latest.len() > INSTANCES_REMEMBERED {
                 edge.latest.pop_front();

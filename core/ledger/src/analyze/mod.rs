@@ -4,6 +4,7 @@ mod book;
 mod chatter;
 mod claims;
 mod client;
+mod columns;
 mod connections;
 mod detectors;
 mod event;
@@ -34,6 +35,7 @@ use std::collections::HashMap;
 
 use self::book::Book;
 use self::chatter::Chatter;
+use self::columns::Columns;
 use self::connections::Connections;
 use self::hash::Table;
 use self::loops::Edges;
@@ -73,6 +75,7 @@ pub struct Analysis {
 #[derive(Debug, Default)]
 struct Shared {
     templates: Templates,
+    columns: Columns,
     scopes: Scopes,
     refusals: Refusals,
     /// How often each SQLSTATE came.

@@ -50,13 +50,14 @@ pub(super) enum Gap {
 }
 
 /// How fast the program of one connection works.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Pace {
     /// Steps of the login so far.
     steps: u32,
     /// Time that the program took for its proof, in nanoseconds; zero is not known.
     proof_ns: u64,
-    gaps: [u64; GAPS_KEPT],
+    /// The latest; those of a connection that rests take no room.
+    gaps: Vec<u64>,
     seen: usize,
     usual_ns: u64,
 }
@@ -67,12 +68,6 @@ pub(super) struct Gauge {
     slow_ns: u64,
     waiting_ns: u64,
     pause_ns: u64,
-}
-
-impl Default for Pace {
-    fn default() -> Self {
-        Self { steps: 0, proof_ns: 0, gaps: [0; GAPS_KEPT], seen: 0, usual_ns: 0 }
-    }
 }
 
 impl Pace {
@@ -89,11 +84,15 @@ impl Pace {
 
     /// Takes one more gap between two trips of the program's work.
     pub(super) fn take(&mut self, gap_ns: u64) {
-        self.gaps[self.seen % GAPS_KEPT] = gap_ns;
+        match self.gaps.get_mut(self.seen % GAPS_KEPT) {
+            Some(oldest) => *oldest = gap_ns,
+            None => self.gaps.push(gap_ns),
+        }
         self.seen += 1;
         if self.seen >= GAPS_MIN && (self.seen <= RENEWED_EVERY || self.seen % RENEWED_EVERY == 0) {
-            let mut gaps = self.gaps;
-            let known = &mut gaps[..self.seen.min(GAPS_KEPT)];
+            let mut gaps = [0; GAPS_KEPT];
+            let known = &mut gaps[..self.gaps.len()];
+            known.copy_from_slice(&self.gaps);
             let middle = (known.len() - 1) / 2;
             self.usual_ns = *known.select_nth_unstable(middle).1;
         }

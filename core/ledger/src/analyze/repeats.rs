@@ -12,6 +12,8 @@ const RUNS_MIN: usize = 3;
 /// data may have changed.
 const APART_MAX: u64 = 1_000;
 const FOLLOWED_MAX: usize = 1024;
+/// Queries for which room is kept when all are forgotten: most transactions have fewer.
+const ROOM_KEPT: usize = 112;
 
 /// Queries of one connection since it last wrote or ended a transaction.
 #[derive(Debug, Default)]
@@ -72,6 +74,7 @@ impl Repeats {
     /// Ends what can repeat: something was written, a transaction ended, or the connection closed.
     pub(super) fn end(&mut self) {
         self.asked.clear();
+        self.asked.shrink_to(ROOM_KEPT);
     }
 }
 

@@ -129,9 +129,9 @@ impl Present {
         (bits < self.bits_max && bits < values * Self::BITS_PER_VALUE) || self.stale > values
     }
 
-    /// Forgets everything and makes room for so many values, and as many again.
+    /// Forgets everything and makes room for so many values, and some more.
     fn reset(&mut self, values: usize) {
-        let wanted = (2 * values * Self::BITS_PER_VALUE).next_power_of_two();
+        let wanted = (values * Self::BITS_PER_VALUE).next_power_of_two();
         self.words.clear();
         self.words.resize(wanted.clamp(Self::BITS_MIN, self.bits_max) / 64, 0);
         self.stale = 0;

@@ -189,7 +189,7 @@ impl Stream {
             }
             Record::Scope { id, label } => define(&mut self.names.scopes, id, shared.scopes.intern(label)),
             Record::Columns { id, names } => {
-                let names = names.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect();
+                let names = shared.columns.intern(&names);
                 define_with(&mut self.names.columns, id, names, || Arc::from([]));
             }
             Record::Exchange(exchange) => self.exchange(exchange, shared),
@@ -343,7 +343,7 @@ impl Stream {
         Place {
             connection: self.number,
             count: self.place.count + 1,
-            transaction: if is_within { self.transactions } else { 0 },
+            transaction: if is_within { u32::try_from(self.transactions).unwrap_or(u32::MAX) } else { 0 },
         }
     }
 

@@ -6,7 +6,7 @@
 
 use super::claims::{Claims, Pattern, Share, TripNumber};
 use super::event::{Event, Run};
-use super::hash::{Set, digest};
+use super::hash::{Set, clear, digest};
 use super::pace::Gap;
 use crate::findings::Code;
 
@@ -16,6 +16,8 @@ const RUNS_MIN: usize = 10;
 const RETURNED_MAX: usize = 128;
 /// Values of one burst that are remembered.
 const REMEMBERED_MAX: usize = 16_384;
+/// Values for which room is kept when a burst is over: most bursts have fewer.
+const ROOM_KEPT: usize = 448;
 
 /// The burst of one connection that may be under way.
 #[derive(Debug, Default)]
@@ -78,9 +80,12 @@ impl Values {
         self.first.clear();
         self.first.extend_from_slice(run.parameters);
         self.distinct.clear();
-        self.asked.clear();
-        self.returned.clear();
-        self.returned_first.clear();
+        self.distinct.shrink_to(ROOM_KEPT);
+        for values in [&mut self.asked, &mut self.returned] {
+            values.clear();
+            values.shrink_to(ROOM_KEPT);
+        }
+        clear(&mut self.returned_first, run.results.len().min(2 * RETURNED_MAX));
         self.slow_gaps = 0;
         self.chained = 0;
         self.is_claimed = false;

@@ -19,7 +19,8 @@ const FOLLOWED_MAX: usize = 256;
 /// Writing runs of one connection.
 #[derive(Debug, Default)]
 pub(super) struct Writes {
-    runs: Table<u32, WriteRun>,
+    /// Boxed, because tables keep room for four at least, and for twice as many.
+    runs: Table<u32, Box<WriteRun>>,
     /// Exchanges of the connection so far.
     clock: u64,
 }
@@ -83,7 +84,7 @@ impl Writes {
                 self.end_all(client, transactions, book);
             }
         }
-        let known = self.runs.entry(run.template).or_insert_with(|| WriteRun::new(event));
+        let known = self.runs.entry(run.template).or_insert_with(|| Box::new(WriteRun::new(event)));
         if known.rows > 0 && known.last_parameters == run.parameters {
             // The same row again is a retry, not the next row.
             known.last_clock = self.clock;
@@ -104,7 +105,7 @@ impl Writes {
     /// A transaction block ended.
     pub(super) fn transaction_ended(&mut self, ended: Ended) {
         let mut first: Option<&mut WriteRun> = None;
-        for run in self.runs.values_mut().filter(|run| run.in_transaction) {
+        for run in self.runs.values_mut().map(Box::as_mut).filter(|run| run.in_transaction) {
             run.in_transaction = false;
             run.transactions += 1;
             if first.as_ref().is_none_or(|first| run.last_clock < first.last_clock) {
