@@ -10,7 +10,9 @@
 //! that is sent while another waits for its answer shares that one's trip. An answer to a login's further question is a
 //! trip of its own, and so is a file that the server wants.
 
+mod answers;
 mod awaited;
+mod commands;
 mod event;
 mod talk;
 

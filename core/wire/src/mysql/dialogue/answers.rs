@@ -1,8 +1,8 @@
 //! What the server answers.
 
-use super::{EOF_BYTES, Prepared, Talk, check_sequence, whole};
-use crate::mysql::dialogue::awaited::{Awaited, Expect, Form};
-use crate::mysql::dialogue::event::{Event, LostReason, ReplyKind, Row, Side};
+use super::awaited::{Awaited, Expect, Form};
+use super::event::{Event, LostReason, ReplyKind, Row, Side};
+use super::talk::{EOF_BYTES, Prepared, Talk, check_sequence, whole};
 use crate::mysql::{
     AuthMoreData, AuthSwitch, CachingSha2, Capabilities, EofPacket, ErrPacket, OkPacket, PAYLOAD_MAX,
     Payload, PrepareOk, Progress, Status, TextCommand, command, server,

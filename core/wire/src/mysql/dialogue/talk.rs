@@ -1,8 +1,5 @@
 //! Payloads to events: the state of a connection.
 
-mod answers;
-mod commands;
-
 use std::collections::{HashMap, VecDeque};
 
 use super::Settings;
@@ -17,7 +14,7 @@ use crate::mysql::{
 };
 
 /// An EOF packet, to the byte.
-const EOF_BYTES: usize = 5;
+pub(super) const EOF_BYTES: usize = 5;
 /// What every client asks for that is not older than MySQL 5.0, and every server has.
 const SUPPOSED: Capabilities = Capabilities(
     Capabilities::PROTOCOL_41.0
@@ -27,7 +24,7 @@ const SUPPOSED: Capabilities = Capabilities(
 );
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
+pub(super) enum Phase {
     /// The server has to greet.
     Greeting,
     /// The client has to answer.
@@ -39,34 +36,34 @@ enum Phase {
 
 /// What is known of a prepared statement.
 #[derive(Debug, Clone, Copy)]
-struct Prepared {
-    unit: u64,
-    parameters: u16,
+pub(super) struct Prepared {
+    pub(super) unit: u64,
+    pub(super) parameters: u16,
 }
 
 #[derive(Debug)]
 pub(super) struct Talk {
-    settings: Settings,
-    phase: Phase,
-    server_capabilities: Capabilities,
-    capabilities: Capabilities,
+    pub(super) settings: Settings,
+    pub(super) phase: Phase,
+    pub(super) server_capabilities: Capabilities,
+    pub(super) capabilities: Capabilities,
     /// Number of the login's next packet.
-    login_sequence: u8,
-    is_numbered: bool,
-    is_logged_in: bool,
+    pub(super) login_sequence: u8,
+    pub(super) is_numbered: bool,
+    pub(super) is_logged_in: bool,
     /// The login was not seen: what both sides set shows as it is used.
-    is_supposed: bool,
+    pub(super) is_supposed: bool,
     /// So it is with what ends definitions and rows: an EOF packet, or an OK packet, and then only the rows.
-    is_end_open: bool,
+    pub(super) is_end_open: bool,
     /// A reply has ended with definitions, unless an EOF packet of this number follows.
-    end_may_follow: Option<u8>,
-    awaited: VecDeque<Awaited>,
-    statements: HashMap<u32, Prepared>,
+    pub(super) end_may_follow: Option<u8>,
+    pub(super) awaited: VecDeque<Awaited>,
+    pub(super) statements: HashMap<u32, Prepared>,
     /// The unit that prepared a statement last, and the statement once its number is known.
-    last_prepare: Option<(u64, Option<u16>)>,
-    units: u64,
-    trips: u64,
-    lost: Option<Lost>,
+    pub(super) last_prepare: Option<(u64, Option<u16>)>,
+    pub(super) units: u64,
+    pub(super) trips: u64,
+    pub(super) lost: Option<Lost>,
 }
 
 /// How much is kept of a payload that does not come in one piece.
@@ -218,7 +215,7 @@ impl Talk {
         }
     }
 
-    fn forget_statements(&mut self) {
+    pub(super) fn forget_statements(&mut self) {
         self.statements.clear();
         self.last_prepare = None;
     }
@@ -258,7 +255,11 @@ impl Talk {
     }
 
     /// The server speaks and nothing is awaited: an error that ends the connection, or nonsense.
-    fn unasked(&mut self, payload: Payload<'_>, on: &mut dyn FnMut(Event<'_>)) -> Result<(), LostReason> {
+    pub(super) fn unasked(
+        &mut self,
+        payload: Payload<'_>,
+        on: &mut dyn FnMut(Event<'_>),
+    ) -> Result<(), LostReason> {
         let first = payload.head.first().copied().unwrap_or_default();
         let error = payload.whole().and_then(|body| ErrPacket::decode(body).ok());
         on(Event::Unasked(error.ok_or(LostReason::NothingAsked(first))?));
@@ -269,7 +270,7 @@ impl Talk {
 /// What a login that was not seen has settled, by what both sides say.
 impl Talk {
     /// Whether the payload where definitions end is an EOF packet; so, or not, it is with all results.
-    fn shows_end(&mut self, payload: Payload<'_>) -> bool {
+    pub(super) fn shows_end(&mut self, payload: Payload<'_>) -> bool {
         let is_eof = payload.head.first() == Some(&server::EOF) && payload.len == EOF_BYTES as u64;
         self.is_end_open = false;
         if !is_eof {
@@ -284,7 +285,7 @@ impl Talk {
         number.is_some_and(|number| self.shows_end(payload) && payload.sequence_first == number)
     }
 
-    fn column<'a>(&mut self, body: &'a [u8]) -> Result<ColumnDefinition<'a>, WireError> {
+    pub(super) fn column<'a>(&mut self, body: &'a [u8]) -> Result<ColumnDefinition<'a>, WireError> {
         let known = ColumnDefinition::decode(body, self.capabilities);
         // What extends a definition may look like a default, which only the reply to COM_FIELD_LIST has.
         if !self.is_supposed || known.is_ok_and(|column| column.default.is_none()) {
@@ -298,7 +299,7 @@ impl Talk {
         extended.or(known)
     }
 
-    fn column_count(&mut self, body: &[u8]) -> Result<ColumnCount, WireError> {
+    pub(super) fn column_count(&mut self, body: &[u8]) -> Result<ColumnCount, WireError> {
         let known = ColumnCount::decode(body, self.capabilities);
         if !self.is_supposed || known.is_ok() {
             return known;
@@ -310,12 +311,12 @@ impl Talk {
     }
 }
 
-fn whole(payload: Payload<'_>) -> Result<&[u8], LostReason> {
+pub(super) fn whole(payload: Payload<'_>) -> Result<&[u8], LostReason> {
     payload.whole().ok_or(LostReason::TooLong(payload.len))
 }
 
 /// Checks the number of an exchange's next packet, and goes on behind it.
-fn check_sequence(sequence: &mut u8, payload: Payload<'_>) -> Result<(), OutOfSequence> {
+pub(super) fn check_sequence(sequence: &mut u8, payload: Payload<'_>) -> Result<(), OutOfSequence> {
     let (expected, found) = (*sequence, payload.sequence_first);
     *sequence = payload.sequence_last.wrapping_add(1);
     if found == expected { Ok(()) } else { Err(OutOfSequence { expected, found }) }

@@ -1,9 +1,9 @@
 //! What the client sends after its login.
 
-use super::{Talk, check_sequence};
+use super::awaited::{Awaited, Expect, answer_to};
+use super::event::{Command, Event, LostReason, Side, Statement};
+use super::talk::{Talk, check_sequence};
 use crate::WireError;
-use crate::mysql::dialogue::awaited::{Awaited, Expect, answer_to};
-use crate::mysql::dialogue::event::{Command, Event, LostReason, Side, Statement};
 use crate::mysql::{
     BulkExecute, Capabilities, Execute, Fetch, LAST_STATEMENT, LongData, OutOfSequence, Payload, Query,
     StatementId, TextCommand, command,
