@@ -147,10 +147,18 @@ fn a_panic_ends_the_connection_that_it_is_of() {
     crew.stop(PATIENCE);
 }
 
+/// Members of the next test that have come to what may wait.
+static WAITS: AtomicU64 = AtomicU64::new(0);
+
+fn act_and_tell(byte: u8, gate: &Receiver<()>) {
+    WAITS.fetch_add(u64::from(byte == b'w'), Ordering::SeqCst);
+    act(byte, gate);
+}
+
 #[test]
 fn the_only_member_keeps_its_thread_until_another_one_comes() {
     let crew = Crew::without_lookout().unwrap();
-    let [mut first] = connect(&crew, act);
+    let [mut first] = connect(&crew, act_and_tell);
     for byte in 0..10 {
         first.send(byte);
         assert_eq!(first.receive(), Some(byte));
@@ -158,6 +166,9 @@ fn the_only_member_keeps_its_thread_until_another_one_comes() {
     assert_eq!(crew.threads.count(), 1);
     // The first may wait now: the second has a leader.
     first.send(b'w');
+    while WAITS.load(Ordering::SeqCst) == 0 {
+        std::thread::yield_now();
+    }
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let mut second = join(&crew, &listener, 1, act);
     second.send(b'a');
