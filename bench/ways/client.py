@@ -18,7 +18,6 @@ With --write the tables go into bench/results. Needs a C compiler, libpq-dev, an
 from __future__ import annotations
 
 import argparse
-import contextlib
 import datetime
 import os
 import platform
@@ -34,6 +33,7 @@ from pathlib import Path
 
 import pgserver
 import records
+from processors import take_priority
 
 REPOSITORY = records.REPOSITORY
 TABLES = ("peers", "bulk")
@@ -107,16 +107,6 @@ def parse() -> argparse.Namespace:
     if any(options.rtt) and not options.onetrip.exists():
         parser.error(f"{options.onetrip} is missing; run `make build`, or name another with --onetrip")
     return options
-
-
-def take_priority() -> None:
-    """Lets everything measured run before what else the machine does, for each program alike; needs root."""
-    with contextlib.suppress(PermissionError):
-        os.setsid()  # a scheduling group of our own (sched(7), autogroup); refused where we have one
-    group = Path("/proc/self/autogroup")
-    if group.exists():
-        group.write_text("-20")
-    os.nice(-20)
 
 
 def measure(options: argparse.Namespace, folder: Path) -> tuple[dict[str, str], list[str]]:
@@ -310,7 +300,7 @@ class Bench:
 
 
 def row(work: str, rtt: float, rust: Medians, libpq: Medians, ratios: list[float], bar: str, kept: str) -> str:
-    ratio = f"{statistics.median(ratios):.2f} [{min(ratios):.2f}–{max(ratios):.2f}]"
+    ratio = records.spread(ratios, "{:.2f}")
     return (
         f"| {work} | {rtt:g} ms | {rust[0] * 1000:.2f} ms | {libpq[0] * 1000:.2f} ms | {ratio}"
         f" | {rust[1]:.2f} µs | {libpq[1]:.2f} µs | {bar} | {kept} |"

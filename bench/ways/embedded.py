@@ -35,6 +35,8 @@ from pathlib import Path
 
 import pgserver
 import records
+from processors import cores, pinned, set_cores, take_priority
+from records import spread, table_line
 
 REPOSITORY = records.REPOSITORY
 SOURCES = REPOSITORY / "bench/embed"
@@ -130,16 +132,6 @@ def arguments() -> argparse.Namespace:
     return args
 
 
-def take_priority() -> None:
-    """Lets everything measured run before what else the machine does, for each way alike; needs root."""
-    with contextlib.suppress(PermissionError):
-        os.setsid()  # a scheduling group of our own (sched(7), autogroup); refused where we have one
-    group = Path("/proc/self/autogroup")
-    if group.exists():
-        group.write_text("-20")
-    os.nice(-20)
-
-
 class Bench:
     """Builds the programs and runs the parts."""
 
@@ -194,8 +186,7 @@ class Bench:
         on = cores(True)
         settings = {"shared_buffers": "256MB"}
         with self.served(on) as port, pgserver.PgServer(auth="trust", settings=settings) as server:
-            for pid in [server.pid, *children(server.pid)]:
-                os.sched_setaffinity(pid, on)
+            set_cores(server.pid, on)
             ports = (int(port), server.port)
             for each in ports:
                 self.pgbench(each, server, ["--initialize", f"--scale={SCALE}", "--quiet"])
@@ -315,20 +306,6 @@ def address(port: str) -> dict[str, str]:
     return {"PGHOST": "127.0.0.1", "PGPORT": port, "PGUSER": "bench", "PGDATABASE": "bench", "PGSSLMODE": "disable"}
 
 
-def cores(is_pinned: bool) -> set[int]:
-    """The last core when pinned: the first one has most of the kernel's interrupts."""
-    usable = os.sched_getaffinity(0)
-    return {max(usable)} if is_pinned else usable
-
-
-def pinned(on: set[int]) -> list[str]:
-    return ["taskset", "--cpu-list", ",".join(map(str, sorted(on)))]
-
-
-def children(pid: int) -> list[int]:
-    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-
 def rate(text: str) -> float:
     """Of what trips.c prints: trips a second."""
     trips, seconds = text.split()
@@ -358,15 +335,6 @@ def progress(number: int, row: Line) -> None:
 def keep_allocations(who: str, counts: list[tuple[int, int]]) -> None:
     for executions, (calls, taken) in zip(EXECUTIONS, counts, strict=True):
         records.keep(way=who, after=f"{executions} executions", malloc_calls=calls, malloc_bytes=taken)
-
-
-def spread(values: list[float], form: str) -> str:
-    shown = (form.format(value) for value in (statistics.median(values), min(values), max(values)))
-    return "{} [{}–{}]".format(*shown)
-
-
-def table_line(cells: list[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
 
 
 def conditions(args: argparse.Namespace) -> str:

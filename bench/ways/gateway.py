@@ -18,7 +18,8 @@ import tempfile
 from pathlib import Path
 
 import pgserver
-from proxied import TIMED, Bench, Case, Told, children, find, output_of, pinned, search
+from processors import children, pinned
+from proxied import TIMED, Bench, Case, Told, find, output_of, search
 
 PEER = "pgbouncer"
 CONNECTIONS_MAX = 1100

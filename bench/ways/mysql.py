@@ -12,7 +12,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import mysqlserver
-from proxied import Bench, Case, Told, find, output_of, pinned, search
+from processors import pinned
+from proxied import Bench, Case, Told, find, output_of, search
 
 WAYS_OF_STATEMENTS = {"prepared": "auto", "text": "disable"}
 

@@ -31,6 +31,8 @@ from typing import Any, Protocol
 
 import pgserver
 import records
+from processors import children, cores, pinned, set_cores, take_priority
+from records import spread, table_line
 
 REPOSITORY = records.REPOSITORY
 ONETRIP = records.ONETRIP
@@ -183,7 +185,7 @@ class Bench:
             self.load.prepare(server, args.scale)
             for number in range(args.rounds):
                 for case in args.case:
-                    set_cores(server.pid, cores(self.cases[case]))
+                    set_cores(server.pid, cores(self.cases[case].is_pinned))
                     for mode in args.mode:
                         shift = number % len(args.way)
                         for way in args.way[shift:] + args.way[:shift]:
@@ -196,7 +198,7 @@ class Bench:
 
     def measure_one(self, server: Any, case: str, mode: str, way: str, number: int, seconds: int) -> Sample:
         shape = self.cases[case]
-        on = cores(shape)
+        on = cores(shape.is_pinned)
         with self.running(way, server, on if shape.is_pinned else None) as (pid, port):
             server_cpu, proxy_cpu, busy = server_seconds(server.pid), cpu_seconds(pid), machine_seconds()
             started = time.monotonic()
@@ -310,16 +312,6 @@ def build_relay() -> None:
     subprocess.run([find("cc"), "-O2", "-o", RELAY_PROGRAM, REPOSITORY / "bench/relay/relay.c"], check=True)
 
 
-def take_priority() -> None:
-    """Lets everything measured run before what else the machine does, for each way alike; needs root."""
-    with contextlib.suppress(PermissionError):
-        os.setsid()  # a scheduling group of our own (sched(7), autogroup); refused where we have one
-    group = Path("/proc/self/autogroup")
-    if group.exists():
-        group.write_text("-20")
-    os.nice(-20)
-
-
 def install_missing(packages: dict[str, str]) -> None:
     """Debian's packages of programs, where we may install them; else says which."""
     missing = sorted({package for program, package in packages.items() if not find(program)})
@@ -379,31 +371,6 @@ def search(pattern: str, text: str) -> str:
     if not found:
         raise BenchError(f"the load said something unexpected:\n{text}")
     return found[1]
-
-
-def pinned(on: set[int] | None) -> list[str]:
-    return ["taskset", "--cpu-list", ",".join(map(str, sorted(on)))] if on else []
-
-
-def cores(case: Case) -> set[int]:
-    """The last core when pinned: the first one has most of the kernel's interrupts."""
-    usable = os.sched_getaffinity(0)
-    return {max(usable)} if case.is_pinned else usable
-
-
-def set_cores(server: int, on: set[int]) -> None:
-    """Moves the server with all its threads and processes; what these start stays where they are."""
-    for pid in [server, *children(server)]:
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            for thread in os.listdir(f"/proc/{pid}/task"):
-                os.sched_setaffinity(int(thread), on)
-
-
-def children(pid: int) -> list[int]:
-    try:
-        return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    except (FileNotFoundError, ProcessLookupError):
-        return []
 
 
 def wait_until(is_so: Callable[[], bool], otherwise: str) -> None:
@@ -546,12 +513,3 @@ def added_us(found: list[Sample], direct: list[Sample]) -> list[float]:
     """Of each round: a query's time beyond a direct one's."""
     base = {sample.round: sample.query_us() for sample in direct}
     return [sample.query_us() - base[sample.round] for sample in found if sample.round in base]
-
-
-def table_line(cells: list[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
-
-
-def spread(values: list[float], form: str) -> str:
-    shown = (form.format(value) for value in (statistics.median(values), min(values), max(values)))
-    return "{} [{}–{}]".format(*shown)

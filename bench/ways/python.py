@@ -172,7 +172,7 @@ def table(samples: dict[tuple[str, str], list[tuple[float, float]]], rounds: int
     ]
     for (work, way), values in samples.items():
         cpu, wall = zip(*values, strict=True)
-        spread = f"{statistics.median(cpu):.2f} [{min(cpu):.2f}–{max(cpu):.2f}]"
+        spread = records.spread(cpu, "{:.2f}")
         lines.append(f"| {work} | {way} | {spread} | {statistics.median(wall):.2f} |")
     lines += ["", "| bar | median | bar at | kept |", "|---|---|---|---|"]
     for work, peer, most in BARS:

@@ -97,6 +97,17 @@ def summary(samples: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return rows
 
 
+def table_line(cells: list[str]) -> str:
+    """A row of a table of a result."""
+    return "| " + " | ".join(cells) + " |"
+
+
+def spread(values: list[float], form: str) -> str:
+    """Median, least and most."""
+    shown = (form.format(value) for value in (statistics.median(values), min(values), max(values)))
+    return "{} [{}–{}]".format(*shown)
+
+
 def machine() -> dict[str, Any]:
     """What it ran on, and how busy that was at the end."""
     return {

@@ -102,6 +102,6 @@ def row(rtt_ms: float, runs: dict[str, list[Run]]) -> str:
     cells = []
     for remedies, found in rates.items():
         trips = statistics.median(trips for _, trips in runs[remedies])
-        cells.append(f"{statistics.median(found):.0f} [{min(found):.0f}–{max(found):.0f}] | {trips:.2f}")
+        cells.append(f"{records.spread(found, '{:.0f}')} | {trips:.2f}")
     ratio = statistics.median(rates["exact"]) / statistics.median(rates["none"])
     return f"| {rtt_ms:g} ms | {' | '.join(cells)} | {ratio:.2f} |"
