@@ -11,6 +11,9 @@ use common::messages::*;
 use common::proxy::{Cancelling, Manner, Proxy};
 use common::server::{RunningGateway, Server, config, conninfo, repository};
 use common::transcript::{Message, Transcript};
+use onetrip_gateway::{GatewayConfig, Remedies};
+use onetrip_link::LinkSpec;
+use onetrip_target::Conninfo;
 use onetrip_wire::pg::{ErrorResponse, backend};
 
 const DELAY: Duration = Duration::from_millis(50);
@@ -18,8 +21,12 @@ const DELAY: Duration = Duration::from_millis(50);
 /// A gateway whose cancel requests pass a proxy.
 fn gateway_behind(cancelling: Cancelling) -> (RunningGateway, Proxy) {
     let proxy = Proxy::start(Server::shared().direct(), Manner { cancelling, reply_chunk: None });
-    let upstream = conninfo(&format!("postgres://onetrip@127.0.0.1:{}/postgres?sslmode=disable", proxy.port));
-    (RunningGateway::start(config(upstream)), proxy)
+    let gateway = RunningGateway::start(config(upstream_of(&proxy)));
+    (gateway, proxy)
+}
+
+fn upstream_of(proxy: &Proxy) -> Conninfo {
+    conninfo(&format!("postgres://onetrip@127.0.0.1:{}/postgres?sslmode=disable", proxy.port))
 }
 
 /// Sends a cancel request and waits until its connection is closed, as libpq does.
@@ -67,6 +74,36 @@ fn a_cancel_delayed_on_its_way_never_hits_the_second_statement() {
         assert!(!was_cancelled(&reply), "round {round}: {reply:?}");
         assert!(reply.iter().any(|message| message.tag == backend::COMMAND_COMPLETE), "{reply:?}");
     }
+}
+
+#[test]
+fn nothing_of_the_sessions_own_goes_while_a_cancel_is_on_its_way() {
+    let server = Server::shared();
+    server.psql("postgres", "CREATE TABLE waited_for AS SELECT generate_series(1, 9) id");
+    let manner = Manner { cancelling: Cancelling::Delayed(10 * DELAY), reply_chunk: None };
+    let proxy = Proxy::start(server.direct(), manner);
+    let link = Some(LinkSpec::with_rtt(Duration::from_millis(2)));
+    let upstream = config(upstream_of(&proxy));
+    let gateway = RunningGateway::start(GatewayConfig { remedies: Remedies::exact(), link, ..upstream });
+    let mut session = RawClient::session(&gateway.endpoint(), "postgres");
+    let mut holder = RawClient::session(&server.direct(), "postgres");
+    session.query("BEGIN ISOLATION LEVEL REPEATABLE READ");
+    holder.query("BEGIN; LOCK TABLE waited_for");
+    session.send(&query("SELECT id FROM waited_for WHERE id = 1"));
+    let counts = |what: &str| {
+        server.psql("postgres", &format!("SELECT count(*) FROM pg_stat_activity WHERE {what}")).trim() == "1"
+    };
+    wait_until("the statement's wait for the lock", || counts("wait_event_type = 'Lock'"));
+    let mut messenger = RawClient::connect(&gateway.endpoint());
+    messenger.send(&session.cancel_request());
+    wait_until("the cancel's arrival at the proxy", || proxy.cancels() == 1);
+    holder.query("ROLLBACK");
+    session.await_count(backend::READY_FOR_QUERY, 3);
+    let asks = || counts("query LIKE 'RELEASE SAVEPOINT onetrip%'");
+    thread::sleep(DELAY);
+    assert!(!asks(), "the cancel would meet a question");
+    messenger.transcript();
+    wait_until("a question when the cancel has arrived", asks);
 }
 
 #[test]

@@ -22,9 +22,8 @@ use rig::random::Random;
 use rig::schema;
 use rig::step::Step;
 
-/// Of so many cancel requests, one may end its session, and one more: limit 16 of docs/safety.md. Of 1,500 at the first
-/// statement of a transaction 11 did.
-const ENDED_OF: u64 = 100;
+/// Of so many cancel requests, one may end its session, and one more: limit 16 of docs/safety.md.
+const ENDED_OF: u64 = 1_000;
 /// Programs of each kind.
 const PROGRAMS: u64 = 15;
 const RTT: Duration = Duration::from_millis(2);

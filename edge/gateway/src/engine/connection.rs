@@ -126,6 +126,8 @@ pub(crate) struct Connection<C: Conversation> {
     cancel_key: [u8; 4],
     place: Arc<Place>,
     waker: Waker,
+    /// Among what is for the server is something of the session's own that a reply has called for.
+    answers_reply: bool,
     /// Replies are held until then.
     settled_at: Option<Instant>,
     /// When the session is to be looked at.
@@ -162,6 +164,7 @@ impl<C: Conversation> Connection<C> {
             told: (false, true),
             waker: place.waker(),
             place,
+            answers_reply: false,
             settled_at: None,
             deadline: None,
             moved_at: Instant::now(),
@@ -260,6 +263,9 @@ impl<C: Conversation> Connection<C> {
             }
         }
         moved |= self.decide_up(visit)?;
+        if self.would_meet_cancel() {
+            return Ok(moved);
+        }
         let unsent = !self.up.is_sent();
         match self.server.send(&mut self.up) {
             Ok(true) => {
@@ -376,7 +382,7 @@ impl<C: Conversation> Connection<C> {
                 }
             }
             moved = true;
-            self.place_own();
+            self.answers_reply |= self.place_own();
         }
         if moved {
             self.let_be_cancelled();
@@ -385,12 +391,20 @@ impl<C: Conversation> Connection<C> {
         Ok(moved)
     }
 
-    /// Puts the session's own bytes behind what is decided, both ways.
-    fn place_own(&mut self) {
-        if let Some(own) = self.session.to_server() {
-            self.up.insert(own);
-        }
+    /// Whether a cancel request is on its way that was meant for a statement which has ended since: it would hit what the
+    /// session sends of its own then. No other sets out, since the target was told of that. A request that finds the server idle
+    /// does nothing.
+    fn would_meet_cancel(&mut self) -> bool {
+        let is_held = |target: &Arc<Target>| target.gate() == Gate::Held;
+        self.answers_reply &= !self.up.is_sent();
+        self.answers_reply && self.target.as_ref().is_some_and(is_held)
+    }
+
+    /// Puts the session's own bytes behind what is decided, both ways. Returns whether there are some for the server.
+    fn place_own(&mut self) -> bool {
         self.down.insert(self.session.to_client());
+        let own = self.session.to_server().filter(|own| !own.is_empty());
+        own.map(|own| self.up.insert(own)).is_some()
     }
 
     /// Tells those who cancel what a cancel would hit.
