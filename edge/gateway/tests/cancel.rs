@@ -21,8 +21,7 @@ const DELAY: Duration = Duration::from_millis(50);
 /// A gateway whose cancel requests pass a proxy.
 fn gateway_behind(cancelling: Cancelling) -> (RunningGateway, Proxy) {
     let proxy = Proxy::start(Server::shared().direct(), Manner { cancelling, reply_chunk: None });
-    let gateway = RunningGateway::start(config(upstream_of(&proxy)));
-    (gateway, proxy)
+    (RunningGateway::start(config(upstream_of(&proxy))), proxy)
 }
 
 fn upstream_of(proxy: &Proxy) -> Conninfo {
@@ -80,11 +79,12 @@ fn a_cancel_delayed_on_its_way_never_hits_the_second_statement() {
 fn nothing_of_the_sessions_own_goes_while_a_cancel_is_on_its_way() {
     let server = Server::shared();
     server.psql("postgres", "CREATE TABLE waited_for AS SELECT generate_series(1, 9) id");
-    let manner = Manner { cancelling: Cancelling::Delayed(10 * DELAY), reply_chunk: None };
+    // It is on its way for long enough on a busy machine, too.
+    let manner = Manner { cancelling: Cancelling::Delayed(40 * DELAY), reply_chunk: None };
     let proxy = Proxy::start(server.direct(), manner);
     let link = Some(LinkSpec::with_rtt(Duration::from_millis(2)));
-    let upstream = config(upstream_of(&proxy));
-    let gateway = RunningGateway::start(GatewayConfig { remedies: Remedies::exact(), link, ..upstream });
+    let plain = config(upstream_of(&proxy));
+    let gateway = RunningGateway::start(GatewayConfig { remedies: Remedies::exact(), link, ..plain });
     let mut session = RawClient::session(&gateway.endpoint(), "postgres");
     let mut holder = RawClient::session(&server.direct(), "postgres");
     session.query("BEGIN ISOLATION LEVEL REPEATABLE READ");

@@ -269,6 +269,7 @@ impl<C: Conversation> Connection<C> {
         let unsent = !self.up.is_sent();
         match self.server.send(&mut self.up) {
             Ok(true) => {
+                self.answers_reply = false;
                 moved |= unsent;
                 if self.client_ended && !self.server_told && self.up.undecided().is_empty() {
                     self.server_told = true;
@@ -394,17 +395,16 @@ impl<C: Conversation> Connection<C> {
     /// Whether a cancel request is on its way that was meant for a statement which has ended since: it would hit what the
     /// session sends of its own then. No other sets out, since the target was told of that. A request that finds the server idle
     /// does nothing.
-    fn would_meet_cancel(&mut self) -> bool {
-        let is_held = |target: &Arc<Target>| target.gate() == Gate::Held;
-        self.answers_reply &= !self.up.is_sent();
-        self.answers_reply && self.target.as_ref().is_some_and(is_held)
+    fn would_meet_cancel(&self) -> bool {
+        self.answers_reply && self.target.as_ref().is_some_and(|target| target.gate() == Gate::Held)
     }
 
     /// Puts the session's own bytes behind what is decided, both ways. Returns whether there are some for the server.
     fn place_own(&mut self) -> bool {
         self.down.insert(self.session.to_client());
-        let own = self.session.to_server().filter(|own| !own.is_empty());
-        own.map(|own| self.up.insert(own)).is_some()
+        let Some(own) = self.session.to_server().filter(|own| !own.is_empty()) else { return false };
+        self.up.insert(own);
+        true
     }
 
     /// Tells those who cancel what a cancel would hit.

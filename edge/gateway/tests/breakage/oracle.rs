@@ -5,6 +5,7 @@ use onetrip_wire::pg::{ErrorResponse, backend};
 use super::trial::Trial;
 use crate::common::transcript::Message;
 use crate::rig::compare::blotted_messages;
+use crate::rig::schema::OBJECTS;
 use crate::rig::state::State;
 
 /// What was done to the session.
@@ -36,9 +37,6 @@ pub(crate) enum Verdict {
     Whole,
     /// At this step, as it may.
     Broken(usize),
-    /// At this step, with its session, by a cancel request that met the gateway's own transaction control: limit 16 of
-    /// docs/safety.md.
-    Ended(usize),
     /// As it may not.
     Wrong(String),
 }
@@ -63,9 +61,6 @@ pub(crate) fn judge(alone: &Trial, broken: &Trial, breakage: Breakage, from: usi
         let is_last = number + 1 == alone.replies.len();
         let says_more = broken.replies[number + 1..].iter().any(|reply| !reply.is_empty());
         let goes_on = says_more || !(broken.is_over || is_last);
-        if breakage == Breakage::Cancelled && is_end_by_control(reply) && !says_more && broken.is_over {
-            return Verdict::Ended(number);
-        }
         let status = status_behind(&broken.replies[..number]);
         return match breaks_well(reply, expected, breakage, status) {
             Ok(_) if breakage == Breakage::Cancelled => Verdict::Broken(number),
@@ -115,20 +110,6 @@ fn breaks_well(
     }
 }
 
-/// Whether the whole reply is the error that ends a session whose control of a transaction was cancelled.
-fn is_end_by_control(reply: &[Message]) -> bool {
-    let [message] = reply else { return false };
-    if message.tag != backend::ERROR_RESPONSE {
-        return false;
-    }
-    let error = ErrorResponse::decode(&message.body).expect("an error");
-    let told = [error.field(b'C'), error.field(b'M')];
-    told == [
-        Some(&b"08006"[..]),
-        Some(b"a question of onetrip's own has changed the state of the transaction"),
-    ]
-}
-
 /// What the last ReadyForQuery said.
 fn status_behind(replies: &[Vec<Message>]) -> u8 {
     let mut ready = replies.iter().flatten().filter(|message| message.tag == backend::READY_FOR_QUERY);
@@ -141,19 +122,24 @@ fn code_fits(message: &Message, breakage: Breakage) -> bool {
 }
 
 /// Whether the tables are those of a program that was left after one of two steps. Sequences keep what a step that broke
-/// took from them, and are not looked at; nor are the OIDs that the server gives to large objects.
+/// took from them, and are not looked at; nor are the OIDs that the server gives to objects which a program makes.
 pub(crate) fn is_left_as(left: &State, either: &State, or: &State) -> bool {
     let tables = |state: &State| -> State {
-        let kept = state.iter().filter(|line| !line.starts_with("public.sq|") && !line.contains("_seq|"));
-        let mut tables: State = kept.map(|line| without_object_id(line)).collect();
-        tables.sort();
-        tables
+        state
+            .iter()
+            .filter(|line| !line.starts_with("public.sq|") && !line.contains("_seq|"))
+            .map(|line| without_given_oid(line))
+            .collect()
     };
     tables(left) == tables(either) || tables(left) == tables(or)
 }
 
-/// A line of the state; without the OID if it is of a large object.
-fn without_object_id(line: &str) -> String {
-    let object = line.strip_prefix("object|").and_then(|object| object.split_once('|'));
-    object.map_or_else(|| line.to_owned(), |(_, content)| format!("object|{content}"))
+/// A line of the state; of a large object that is none of the schema's, without its OID.
+fn without_given_oid(line: &str) -> String {
+    match line.strip_prefix("object|").and_then(|object| object.split_once('|')) {
+        Some((oid, content)) if !oid.parse().is_ok_and(|oid| OBJECTS.contains(&oid)) => {
+            format!("object|{content}")
+        }
+        _ => line.to_owned(),
+    }
 }
