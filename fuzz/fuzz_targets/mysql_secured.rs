@@ -1,5 +1,5 @@
-//! Bytes of both sides of a MySQL connection on which the gateway speaks TLS with the server: a session never panics, takes no
-//! more than it was given, changes no byte but numbers and passwords, and lets all pass once the login is over.
+//! Bytes of both sides of a MySQL connection on which the gateway speaks TLS with the server, or reaches it by a Unix socket: a session never
+//! panics, takes no more than it was given, changes no byte but numbers and passwords, and lets all pass once the login is over.
 #![no_main]
 
 use std::sync::Arc;
@@ -42,7 +42,7 @@ fuzz_target!(|data: &[u8]| {
     let config = MysqlConfig {
         hasher: ValueHasher::new(),
         keep_values: false,
-        hides_tls: true,
+        hides_tls: mode & 8 == 0,
         common: Default::default(),
         texts: Default::default(),
     };
@@ -50,14 +50,19 @@ fuzz_target!(|data: &[u8]| {
     session.connected(Moment(0));
     let greeting = framed(0, GREETINGS[usize::from(mode & 1)]);
     assert_eq!(MysqlSession::tls_offer(&greeting), TlsOffer::Yes);
-    session.secure(Arc::new(Key));
-    assert_eq!(session.handle_server(Moment(1), &greeting), Verdict::Replace(greeting.len()));
-    session.to_client().clear();
     let capabilities = 0x000f_8281u32 | u32::from(mode & 16 != 0) << 5;
     let login = framed(1, &[&capabilities.to_le_bytes()[..], &[0; 28], LOGIN_REST].concat());
     let (mut up, mut down) = (if mode & 2 != 0 { data.to_vec() } else { login }, Vec::new());
-    let Hello::Request(request) = session.hello(Moment(2), &up) else { return };
-    session.tls_began(Moment(3), &request);
+    if mode & 8 == 0 {
+        session.secure(Arc::new(Key));
+        assert_eq!(session.handle_server(Moment(1), &greeting), Verdict::Replace(greeting.len()));
+        session.to_client().clear();
+        let Hello::Request(request) = session.hello(Moment(2), &up) else { return };
+        session.tls_began(Moment(3), &request);
+    } else {
+        session.lend_key(Arc::new(Key));
+        down = greeting;
+    }
     let (mut now, mut sequence) = (1000, 1u8);
     loop {
         now += 100;

@@ -1,5 +1,6 @@
 //! TLS with a server that greets in the clear: the greeting goes to the client, and the client's login waits until TLS is
-//! there. What is asked for, and whether it can be, is the session's to say.
+//! there. What is asked for, and whether it can be, is the session's to say. By a Unix socket there is no TLS, and a password needs
+//! the gateway's key as well.
 
 use std::future::poll_fn;
 use std::io;
@@ -40,7 +41,13 @@ impl Opening<MysqlSession> {
     /// Speaks TLS with the server where the settings say so. The client's login is left to the worker. A client that leaves
     /// before it, or a server that will not have it, is left to the worker as well.
     async fn secure(&mut self, server: &mut Leg, upstream: &Upstream) -> Result<(), GatewayError> {
-        let Some(plan) = upstream.plan_after_greeting() else { return Ok(()) };
+        let Some(plan) = upstream.plan_after_greeting() else {
+            if !upstream.host().is_unix() || !self.client.is_tcp() {
+                return Ok(());
+            }
+            // A server that is late is left to the worker.
+            return timeout(upstream.patience(), self.lend_key(server)).await.unwrap_or(Ok(()));
+        };
         let with = Securing { plan, host: upstream.host(), patience: upstream.patience() };
         let greeted = match timeout(with.patience, self.is_tls_offered(server, &with)).await {
             Ok(greeted) => greeted,
@@ -51,6 +58,41 @@ impl Opening<MysqlSession> {
             Ok(false) => Ok(()),
             Err(error) => Err(self.refuse_unreached(error)),
         }
+    }
+
+    /// Passes the greeting on, and prepares for a login whose password the server wants itself.
+    async fn lend_key(&mut self, server: &mut Leg) -> Result<(), GatewayError> {
+        loop {
+            match MysqlSession::tls_offer(self.down.undecided()) {
+                TlsOffer::Wait => {}
+                TlsOffer::Yes | TlsOffer::No => break,
+                TlsOffer::Refused | TlsOffer::Unknown => return Ok(()),
+            }
+            self.down.grow_if_full();
+            match poll_fn(|cx| read(server, &mut self.down, cx)).await.map_err(server_failed)? {
+                0 => return Ok(()),
+                count => self.down.filled(count),
+            }
+        }
+        self.session.lend_key(Arc::clone(&self.shared.password_key) as _);
+        self.pass_greeting().await
+    }
+
+    /// Passes what the server has said on to the client. If that may lead to an encrypted password, the key is made meanwhile.
+    async fn pass_greeting(&mut self) -> Result<(), GatewayError> {
+        let now = self.shared.now();
+        while !self.down.undecided().is_empty() {
+            match self.session.handle_server(now, self.down.undecided()) {
+                Verdict::Replace(bytes) => self.down.drop_undecided(bytes),
+                Verdict::Forward(bytes) => self.down.forward(bytes),
+                Verdict::Wait | Verdict::Hold => break,
+            }
+            self.down.insert(self.session.to_client());
+        }
+        if self.session.may_need_key() {
+            self.shared.password_key.make_ahead();
+        }
+        poll_fn(|cx| send(&mut self.client, &mut self.down, cx)).await.map_err(client_failed)
     }
 
     /// Reads the greeting, without passing it on.
@@ -77,15 +119,7 @@ impl Opening<MysqlSession> {
     /// Passes the greeting on, and begins TLS once the client logs in.
     async fn agree(&mut self, server: &mut Leg, with: &Securing<'_>) -> Result<(), GatewayError> {
         self.session.secure(Arc::clone(&self.shared.password_key) as _);
-        let now = self.shared.now();
-        if let Verdict::Replace(bytes) = self.session.handle_server(now, self.down.undecided()) {
-            self.down.drop_undecided(bytes);
-        }
-        if self.session.may_need_key() {
-            self.shared.password_key.make_ahead();
-        }
-        self.down.insert(self.session.to_client());
-        poll_fn(|cx| send(&mut self.client, &mut self.down, cx)).await.map_err(client_failed)?;
+        self.pass_greeting().await?;
         let Some(request) = timeout(LOGIN_MAX, self.request()).await.unwrap_or(Ok(None))? else {
             return Err(client_failed(io::ErrorKind::UnexpectedEof.into()));
         };

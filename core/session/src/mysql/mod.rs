@@ -87,7 +87,7 @@ pub struct MysqlSession {
     to_client: Vec<u8>,
     /// What the server is told in the client's place.
     to_server: Vec<u8>,
-    /// The gateway speaks TLS with the server.
+    /// The gateway speaks TLS with the server, or reaches it by a Unix socket.
     secured: Option<Secured>,
     /// The number of what answers the client's login, which has come and not passed.
     hello_answer: Option<u8>,
@@ -128,7 +128,12 @@ impl MysqlSession {
     pub fn secure(&mut self, key: Arc<dyn PasswordKey>) {
         self.dialogue.is_given_decrypted();
         self.books.is_decrypted = true;
-        self.secured = Some(Secured::new(key));
+        self.secured = Some(Secured::new(key, true));
+    }
+
+    /// The server is reached by a Unix socket, and the client comes by another way: it needs this key for its password.
+    pub fn lend_key(&mut self, key: Arc<dyn PasswordKey>) {
+        self.secured = Some(Secured::new(key, false));
     }
 
     /// Whether the server's greeting names a way to log in that may need the key.
@@ -159,7 +164,7 @@ impl MysqlSession {
         }
     }
 
-    /// Decides about bytes of the client's: all are passed on as they are, but for a login under the gateway's TLS.
+    /// Decides about bytes of the client's: all are passed on as they are, but for a login by the gateway's TLS or its Unix socket.
     pub fn handle_client(&mut self, now: Moment, input: &[u8]) -> Result<Verdict, SessionError> {
         let step = self.secured.as_mut().map_or(Step::Pass(input.len()), |secured| secured.client(input));
         Ok(match step {
@@ -185,7 +190,7 @@ impl MysqlSession {
     }
 
     /// Decides about bytes of the server's: all are passed on as they are, but for a greeting out of which TLS is to be taken,
-    /// and a login under the gateway's TLS.
+    /// and such a login.
     pub fn handle_server(&mut self, now: Moment, input: &[u8]) -> Verdict {
         if self.books.hides_tls() {
             let Some(header) = PacketHeader::peek(input) else { return Verdict::Wait };

@@ -1,4 +1,4 @@
-//! TLS that the gateway speaks with the database, for a client that speaks none: numbers of packets, and passwords.
+//! TLS or a Unix socket to the database, for a client that has neither: numbers of packets, and passwords.
 //!
 //! ```text
 //!           request for TLS         OK or ERR            COM_CHANGE_USER
@@ -11,7 +11,8 @@
 //!
 //! The request for TLS takes a number on the server's leg that the client knows nothing of. Until the login is over, numbers
 //! differ by it. A client without TLS encrypts its password under a public key. A server under TLS has none to show and wants the
-//! password itself. So the gateway shows a key of its own, and decrypts.
+//! password itself. So the gateway shows a key of its own, and decrypts. A Unix socket is as safe as TLS to a server.
+//! So the gateway does the same, without TLS, for a client by TCP and a server by a Unix socket.
 //!
 //! Source: MySQL Internals, "Connection Phase", "Caching SHA-2 Pluggable Authentication" and "SHA-256 Pluggable
 //! Authentication". Both ways are not verified on 8.x.
@@ -31,8 +32,10 @@ const CHALLENGE_BYTES: usize = 20;
 const PASSWORD_BYTES_MAX: usize = 4096;
 /// No password is so long, and nothing that RSA has encrypted is shorter.
 const ENCRYPTED_BYTES_MIN: usize = 256;
-/// In the flags of a login: TLS is spoken.
+/// The flags that a login begins with.
 const FLAGS_BYTES: usize = 4;
+/// In their second byte: TLS is spoken.
+const SSL_FLAG: u8 = (Capabilities::SSL.0 >> 8) as u8;
 /// Payloads by which a client asks for a key.
 const SHA2_KEY: u8 = 2;
 const SHA256_KEY: u8 = 1;
@@ -130,6 +133,8 @@ pub(super) enum Step {
 #[derive(Debug)]
 pub(super) struct Secured {
     key: Arc<dyn PasswordKey>,
+    /// By TLS, and not by a Unix socket.
+    is_tls: bool,
     stage: Stage,
     /// What a number of the client's is more on the server's leg.
     shift: u8,
@@ -140,10 +145,11 @@ pub(super) struct Secured {
 }
 
 impl Secured {
-    /// The server has greeted: it was `challenge` and a way to log in that it named.
-    pub(super) fn new(key: Arc<dyn PasswordKey>) -> Self {
+    /// The server has to greet.
+    pub(super) fn new(key: Arc<dyn PasswordKey>, is_tls: bool) -> Self {
         Self {
             key,
+            is_tls,
             stage: Stage::Hello,
             shift: 0,
             client: Packet::default(),
@@ -178,7 +184,14 @@ impl Secured {
             Stage::Hello => {
                 let Some(begin) = input.get(..HEADER_BYTES + FLAGS_BYTES) else { return Step::Wait };
                 let mut begin = self.numbered(begin, self.shift);
-                begin[HEADER_BYTES + 1] |= (Capabilities::SSL.0 >> 8) as u8;
+                let flags = &mut begin[HEADER_BYTES + 1];
+                if self.is_tls {
+                    *flags |= SSL_FLAG;
+                } else if *flags & SSL_FLAG != 0 {
+                    // TLS is the client's own: what follows is not to be read.
+                    self.stage = Stage::Over;
+                    return Step::Pass(input.len());
+                }
                 self.stage = Stage::Login;
                 self.client.begin(header, FLAGS_BYTES);
                 Step::Instead(begin.len(), begin)

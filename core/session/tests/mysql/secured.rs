@@ -89,6 +89,21 @@ impl Secured {
         secured
     }
 
+    /// A server by a Unix socket has greeted, and the client's login is there.
+    fn by_socket(way: &[u8], flags: u64, piece: usize) -> Self {
+        let hasher = ValueHasher::new();
+        let session = MysqlSession::new(stage::config(&hasher));
+        let mut secured = Self { session, hasher, now: 0, piece };
+        secured.session.connected(Moment(0));
+        secured.session.lend_key(Arc::new(Key));
+        let offers = framed(0, &named(greeting(PLAIN | TLS), way));
+        assert_eq!(secured.server(&offers), offers, "the greeting passes");
+        assert_eq!(secured.session.may_need_key(), way != NATIVE);
+        let hello = framed(1, &named(login(PLAIN | flags, &[]), way));
+        assert_eq!(secured.client(&hello), (hello, Vec::new()), "and so does the login");
+        secured
+    }
+
     /// What the client's bytes make for the server, and for the client.
     fn client(&mut self, bytes: &[u8]) -> (Vec<u8>, Vec<u8>) {
         self.feed(bytes, true).expect("it goes on")
@@ -216,6 +231,42 @@ fn a_password_that_the_server_wants_itself_is_decrypted_on_its_way() {
         let connects = books.exchanges.iter().filter(|unit| unit.kind == UnitKind::Connect).count();
         assert_eq!(connects, 3, "the greeting, the login and the password: the gateway's key is no trip");
     }
+}
+
+#[test]
+fn a_server_by_a_unix_socket_gets_the_password_itself() {
+    for piece in [1, 1 << 20] {
+        let mut one = Secured::by_socket(SHA2, 0, piece);
+        assert_eq!(one.server(&framed(2, b"\x01\x04")), framed(2, b"\x01\x04"));
+        let key = framed(4, &[b"\x01", PEM].concat());
+        assert_eq!(one.client(&framed(3, b"\x02")), (Vec::new(), key), "the gateway answers");
+        assert_eq!(one.client(&framed(5, &encrypt(b"secret\0"))).0, framed(3, b"secret\0"));
+        assert_eq!(one.server(&framed(4, OK)), framed(6, OK));
+        assert_eq!(one.client(&framed(0, &query("DO 1"))).0, framed(0, &query("DO 1")));
+        assert_eq!(one.server(&framed(1, OK)), framed(1, OK));
+        assert!(one.session.take_unseen().is_none());
+        let books = one.books();
+        let connects = books.exchanges.iter().filter(|unit| unit.kind == UnitKind::Connect).count();
+        assert_eq!((connects, books.summary.statements), (3, 1));
+    }
+    let mut one = Secured::by_socket(SHA2, 0, 1 << 20);
+    let both = [framed(2, b"\x01\x03"), framed(3, OK)].concat();
+    assert_eq!(one.server(&both), both, "it remembers the password");
+}
+
+#[test]
+fn a_client_that_speaks_tls_with_a_server_by_a_unix_socket_is_left_alone() {
+    let hasher = ValueHasher::new();
+    let session = MysqlSession::new(stage::config(&hasher));
+    let mut one = Secured { session, hasher, now: 0, piece: 1 << 20 };
+    one.session.connected(Moment(0));
+    one.session.lend_key(Arc::new(Key));
+    one.server(&framed(0, &named(greeting(PLAIN | TLS), SHA2)));
+    let request = framed(1, &login(PLAIN | TLS, &[])[..32]);
+    assert_eq!(one.client(&request), (request, Vec::new()));
+    let hello = b"\x16\x03\x01\x02\x00\x01\x00";
+    assert_eq!(one.client(hello).0, hello);
+    assert_eq!(one.server(hello), hello);
 }
 
 #[test]

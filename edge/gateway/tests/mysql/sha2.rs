@@ -1,7 +1,9 @@
-//! caching_sha2_password through the gateway's TLS, with a server by hand: what the published pages say (not verified on 8.x).
+//! caching_sha2_password through the gateway's TLS, and to a Unix socket, with a server by hand: what the published pages say (not
+//! verified on 8.x).
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::thread;
 
@@ -91,12 +93,56 @@ fn a_password_under_the_gateways_key_reaches_the_server_under_tls() {
     let root = &certificate().file;
     let gateway =
         Watching::before(&format!("mysql://localhost:{port}?ssl-mode=VERIFY_IDENTITY&ssl-ca={root}"));
-    let mut client = TcpStream::connect(("127.0.0.1", gateway.port)).expect("the gateway listens");
+    let offered = log_in(gateway.port);
+    assert_eq!(offered & Capabilities::SSL.0, 0);
+
+    let heard = server.join().expect("it has heard all");
+    let [request, login, password, query] = heard.as_slice() else { panic!("{heard:?}") };
+    let with_tls = (offered | Capabilities::SSL.0) as u32;
+    assert_eq!((request.0, &request.1[..]), (1, &[&with_tls.to_le_bytes()[..], &[0; 28]].concat()[..]));
+    assert_eq!((login.0, &login.1[..32], &login.1[32..]), (2, &request.1[..], LOGIN_REST));
+    assert_eq!((password.0, &password.1[..]), (4, &b"s3cret\0"[..]));
+    assert_eq!((query.0, &query.1[..]), (0, &b"\x03SELECT 1"[..]));
+    let summary = gateway.summary();
+    assert_eq!((summary.trips.connect, summary.statements, summary.undecoded), (3, 1, 0));
+}
+
+#[test]
+fn a_password_under_the_gateways_key_reaches_a_server_by_its_unix_socket() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("mysqld.sock");
+    let listener = UnixListener::bind(&path).expect("a socket");
+    let server = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("the gateway comes");
+        let mut heard = Vec::new();
+        stream.write_all(&greeting()).expect("it is taken");
+        for answer in [framed(2, b"\x01\x04"), framed(4, OK), framed(1, OK)] {
+            heard.push(packet_of(&mut stream));
+            stream.write_all(&answer).expect("it is taken");
+        }
+        heard
+    });
+    let gateway = Watching::before(&format!("mysql://{}", path.display().to_string().replace('/', "%2F")));
+    log_in(gateway.port);
+
+    let heard = server.join().expect("it has heard all");
+    let [login, password, query] = heard.as_slice() else { panic!("{heard:?}") };
+    assert_eq!((login.0, &login.1[32..]), (1, LOGIN_REST));
+    assert_eq!((password.0, &password.1[..]), (3, &b"s3cret\0"[..]));
+    assert_eq!((query.0, &query.1[..]), (0, &b"\x03SELECT 1"[..]));
+    let summary = gateway.summary();
+    assert_eq!((summary.trips.connect, summary.statements, summary.undecoded), (3, 1, 0));
+}
+
+/// A client without TLS logs in by a password that it encrypts, and asks for something. Gives what it was offered.
+fn log_in(port: u16) -> u64 {
+    let mut client = TcpStream::connect(("127.0.0.1", port)).expect("the gateway listens");
     let (_, greeted) = packet_of(&mut client);
-    let greeted = Handshake::decode(&greeted).expect("a greeting");
-    assert!(!greeted.capabilities.has(Capabilities::SSL));
-    let can = (greeted.capabilities.0 as u32).to_le_bytes();
-    client.write_all(&framed(1, &[&can[..], &[0; 28], LOGIN_REST].concat())).expect("it is taken");
+    let offered = Handshake::decode(&greeted).expect("a greeting").capabilities.0;
+    let can = (offered & !Capabilities::SSL.0) as u32;
+    client
+        .write_all(&framed(1, &[&can.to_le_bytes()[..], &[0; 28], LOGIN_REST].concat()))
+        .expect("it is taken");
     assert_eq!(packet_of(&mut client), (2, b"\x01\x04".to_vec()));
     client.write_all(&framed(3, b"\x02")).expect("it is taken");
     let (number, key) = packet_of(&mut client);
@@ -112,15 +158,5 @@ fn a_password_under_the_gateways_key_reaches_the_server_under_tls() {
     assert_eq!(packet_of(&mut client), (6, OK.to_vec()));
     client.write_all(&framed(0, b"\x03SELECT 1")).expect("it is taken");
     assert_eq!(packet_of(&mut client), (1, OK.to_vec()));
-    drop(client);
-
-    let heard = server.join().expect("it has heard all");
-    let [request, login, password, query] = heard.as_slice() else { panic!("{heard:?}") };
-    let with_tls = (greeted.capabilities.0 | Capabilities::SSL.0) as u32;
-    assert_eq!((request.0, &request.1[..]), (1, &[&with_tls.to_le_bytes()[..], &[0; 28]].concat()[..]));
-    assert_eq!((login.0, &login.1[..32], &login.1[32..]), (2, &request.1[..], LOGIN_REST));
-    assert_eq!((password.0, &password.1[..]), (4, &b"s3cret\0"[..]));
-    assert_eq!((query.0, &query.1[..]), (0, &b"\x03SELECT 1"[..]));
-    let summary = gateway.summary();
-    assert_eq!((summary.trips.connect, summary.statements, summary.undecoded), (3, 1, 0));
+    offered
 }
