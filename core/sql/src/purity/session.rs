@@ -80,6 +80,16 @@ impl SessionQuestion {
         }
     }
 
+    /// How many columns its rows have.
+    pub fn column_count(&self) -> usize {
+        match self {
+            Self::Plain => 2,
+            Self::State => 5,
+            Self::Settings => 3,
+            Self::Names | Self::Cursor(_) => 1,
+        }
+    }
+
     /// The question with this text.
     pub fn of_sql(sql: &str) -> Option<Self> {
         let cursor = sql.strip_prefix(CURSOR.0).and_then(|rest| rest.strip_suffix(CURSOR.1));

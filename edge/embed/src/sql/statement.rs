@@ -143,10 +143,7 @@ impl Question {
     /// How many columns its answer has.
     pub(crate) fn column_count(&self) -> usize {
         match self {
-            Self::Session(SessionQuestion::Plain) => 2,
-            Self::Session(SessionQuestion::State) => 5,
-            Self::Session(SessionQuestion::Settings) => 3,
-            Self::Session(SessionQuestion::Names | SessionQuestion::Cursor(_)) => 1,
+            Self::Session(question) => question.column_count(),
             Self::Lookup(lookup) => lookup.column_count(),
         }
     }

@@ -1,6 +1,5 @@
 //! What a statement's columns and parameters are.
 
-use onetrip_sql::purity::SessionQuestion;
 use onetrip_wire::pg::{Column, Format, Formats, RowDescription, backend, frame};
 
 use super::failure::Failure;
@@ -74,12 +73,8 @@ fn undetermined() -> Failure {
 }
 
 fn question_columns(question: &Question) -> Vec<Described> {
-    use SessionQuestion as Q;
     let count = match question {
-        Question::Session(Q::State) => 5,
-        Question::Session(Q::Plain) => 2,
-        Question::Session(Q::Settings) => 3,
-        Question::Session(Q::Names | Q::Cursor(_)) => 1,
+        Question::Session(question) => question.column_count(),
         Question::Lookup(lookup) => lookup.column_count(),
     };
     (0..count).map(|_| Described::plain("?column?", Type::Text)).collect()
