@@ -140,8 +140,7 @@ class Bench:
             if args.priority:
                 take_priority()
             if not args.no_build:
-                build = ["cargo", "build", "--release", "--package", "onetrip"]
-                subprocess.run(build, cwd=REPOSITORY, check=True)
+                build_onetrip()
             asked = versions(self.load.versions)  # now, since others may commit while we measure
             samples = self.measure(args)
         except KeyboardInterrupt:
@@ -305,6 +304,10 @@ listen database
     bind 127.0.0.1:{port}
     server database 127.0.0.1:{upstream}
 """
+
+
+def build_onetrip() -> None:
+    subprocess.run(["cargo", "build", "--release", "--package", "onetrip"], cwd=REPOSITORY, check=True)
 
 
 def build_relay() -> None:
