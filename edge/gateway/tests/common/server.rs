@@ -74,7 +74,9 @@ impl Server {
     /// takes a lock that it does not hold, when it ends a subtransaction, or when it is behind by half of the queue of such
     /// messages (4,096 in `sinvaladt.c`). This fills the queue, from another database.
     pub(crate) fn spread_changes(&self) {
-        let fill = "DO $$BEGIN FOR n IN 1..150 LOOP EXECUTE format('CREATE TEMP TABLE fill_%s (a int)', n); END LOOP; END$$";
+        // A program may have made transactions of the whole server read-only.
+        let fill = "SET default_transaction_read_only = off; \
+            DO $$BEGIN FOR n IN 1..150 LOOP EXECUTE format('CREATE TEMP TABLE fill_%s (a int)', n); END LOOP; END$$";
         self.psql("template1", fill);
         // They are woken one after the other.
         thread::sleep(Duration::from_millis(50));

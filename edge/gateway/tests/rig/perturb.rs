@@ -350,8 +350,9 @@ impl Perturbing<'_> {
             17 if reloads => {
                 let text = self.random.pick(&CONFIGURATIONS);
                 self.neighbour(&format!("ALTER SYSTEM SET {text}"));
-                // What is answered from memory may be two seconds old (`docs/safety.md`, "What may differ").
-                self.neighbour("SELECT pg_reload_conf(), pg_sleep(2.2)");
+                // A BEGIN may be on its way, and what is answered from memory may be two seconds old (`docs/safety.md`, "What may
+                // differ").
+                self.neighbour("SELECT pg_sleep(0.1), pg_reload_conf(), pg_sleep(2.2)");
             }
             18 => self.steps.push(Step::aside(session, Aside::Cancels)),
             _ => {
