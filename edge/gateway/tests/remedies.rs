@@ -268,7 +268,8 @@ fn a_run_that_differs_is_told_from_one_that_repeats() {
     let seen = |text: &str, outcome: Outcome| {
         let body = format!("{text}\0").into_bytes();
         let messages = vec![Message { tag: backend::COMMAND_COMPLETE, body }];
-        Seen { taken: vec![Taken { shown: String::new(), outcome, messages }], state: vec![text.to_owned()] }
+        let taken = vec![Taken { shown: String::new(), outcome, messages }];
+        Seen { taken, state: vec![text.to_owned()], raced_at: None }
     };
     let (one, two) = (seen("UPDATE 1", Outcome::Done), seen("UPDATE 2", Outcome::Done));
     let nothing = Masked::between(&one, &one);
@@ -280,6 +281,31 @@ fn a_run_that_differs_is_told_from_one_that_repeats() {
     assert_eq!(difference(&hung, &hung, &Masked::between(&hung, &hung)), None);
     let masked = Masked::between(&one, &two);
     assert_eq!((masked.steps.len(), difference(&one, &two, &masked)), (1, None));
+}
+
+/// A program ends where two of its sessions wait: what a run shows from there on is compared with one that ends there, too.
+#[test]
+fn a_race_in_one_run_is_a_difference_unless_a_direct_run_has_it() {
+    let run = |outcomes: &[Outcome], raced_at| {
+        let taken = |outcome: &Outcome| Taken {
+            shown: "0: SELECT 1".to_owned(),
+            outcome: *outcome,
+            messages: Vec::new(),
+        };
+        Seen { taken: outcomes.iter().map(taken).collect(), state: Vec::new(), raced_at }
+    };
+    let whole = run(&[Outcome::Done; 5], None);
+    let race = run(&[Outcome::Done, Outcome::Done, Outcome::Blocked, Outcome::PassedOver], Some(2));
+    // It ends a step earlier than the other race, and all of it is like the run without any.
+    let shorter = run(&[Outcome::Done; 3], Some(2));
+    let nothing = Masked::default();
+    assert_eq!(difference(&race, &race, &nothing), None);
+    for through in [&race, &shorter] {
+        assert!(difference(&whole, through, &nothing).is_some());
+        assert_eq!(difference(&whole, through, &Masked::between(&whole, &race)), None);
+    }
+    let late = run(&[Outcome::Done; 5], Some(4));
+    assert!(difference(&whole, &race, &Masked::between(&whole, &late)).is_some(), "it races earlier");
 }
 
 /// Behind a BEGIN that was answered early the server reports what a reload has changed with the next answer.
@@ -297,7 +323,7 @@ fn a_report_of_a_reload_may_come_later_and_must_not_be_lost() {
         let [early, late] = reports.map(|report| report.into_iter().collect());
         let taken =
             vec![taken(format!("{first}{reload}"), Vec::new()), taken(begin, early), taken(select, late)];
-        Seen { taken, state: Vec::new() }
+        Seen { taken, state: Vec::new(), raced_at: None }
     };
     let differs = |reload: &str, through: [Option<Message>; 2]| {
         let direct = run(reload, [Some(report("UTC")), None]);

@@ -36,9 +36,8 @@ impl Masked {
                 masked.steps.insert(place);
             }
         }
-        if one.taken.len() != two.taken.len() {
-            masked.schedule.get_or_insert(one.taken.len().min(two.taken.len()));
-        }
+        let lengths = (one.taken.len() != two.taken.len()).then(|| one.taken.len().min(two.taken.len()));
+        masked.schedule = masked.schedule.into_iter().chain(lengths).chain(other_race(one, two)).min();
         let (left, right): (BTreeSet<_>, BTreeSet<_>) =
             (one.state.iter().collect(), two.state.iter().collect());
         masked.state = left.symmetric_difference(&right).map(|line| (*line).clone()).collect();
@@ -58,6 +57,12 @@ impl Masked {
     }
 }
 
+/// The first step at which two sessions come to wait in one of the runs, and not in the other.
+fn other_race(one: &Seen, two: &Seen) -> Option<usize> {
+    let races = one.raced_at.into_iter().chain(two.raced_at);
+    if one.raced_at == two.raced_at { None } else { races.min() }
+}
+
 /// Where a run through a gateway differs from a direct one.
 pub(crate) fn difference(direct: &Seen, through: &Seen, masked: &Masked) -> Option<String> {
     // A parameter that a reload has changed is reported with the server's next answer. Behind a BEGIN that was answered
@@ -68,9 +73,17 @@ pub(crate) fn difference(direct: &Seen, through: &Seen, masked: &Masked) -> Opti
         taken.messages.retain(|message| !is_reloaded || message.tag != backend::PARAMETER_STATUS);
         taken
     };
+    let shared = direct.taken.len().min(through.taken.len());
+    let race = other_race(direct, through);
     for (place, (left, right)) in direct.taken.iter().zip(&through.taken).enumerate() {
         if masked.schedule.is_some_and(|from| place >= from) {
             return None;
+        }
+        if race == Some(place) {
+            return Some(format!(
+                "{}: {left:?} against {right:?}: two sessions wait in one run only",
+                left.shown
+            ));
         }
         if left.outcome != right.outcome || right.outcome == Outcome::Hung {
             return Some(format!("{}: {:?} against {:?}", left.shown, left.outcome, right.outcome));
@@ -86,8 +99,12 @@ pub(crate) fn difference(direct: &Seen, through: &Seen, masked: &Masked) -> Opti
             return Some(format!("{}: message {at}: {one:?} against {two:?}", left.shown));
         }
     }
+    if masked.schedule.is_some_and(|from| shared >= from) {
+        return None;
+    }
     if direct.taken.len() != through.taken.len() {
-        return Some("the sessions end in other states".to_owned());
+        let (one, two) = (&direct.taken[shared..], &through.taken[shared..]);
+        return Some(format!("the sessions end in other states: {one:?} against {two:?}"));
     }
     if is_reloaded && masked.schedule.is_none() && masked.steps.is_empty() {
         let (one, two) = (reported(direct), reported(through));

@@ -20,6 +20,8 @@ const NEXT_LOOK: Duration = Duration::from_millis(3);
 /// It waits for another session if it does so all this time; the servers' `deadlock_timeout` is shorter, so that of two
 /// that wait for each other it is the second that fails.
 const SURELY: Duration = Duration::from_millis(20);
+/// The same for a second session: with it the program ends, and on a busy machine the server finds a deadlock late.
+const SURELY_AS_SECOND: Duration = Duration::from_millis(80);
 /// Longest time for anything.
 const PATIENCE: Duration = Duration::from_secs(15);
 /// Steps in a failed transaction after which a program gives it up.
@@ -46,6 +48,8 @@ pub(crate) struct Seen {
     pub(crate) taken: Vec<Taken>,
     /// The state at the end, while transactions were open, and after.
     pub(crate) state: State,
+    /// The step at which a second session came to wait for others: from here on much is left to chance.
+    pub(crate) raced_at: Option<usize>,
 }
 
 /// Where programs run.
@@ -68,7 +72,7 @@ pub(crate) fn run(
 ) -> Seen {
     let mut run = Run::open(program, place, observer);
     for step in &program.steps {
-        if run.is_race {
+        if run.raced_at.is_some() {
             break;
         }
         if run.lanes[step.session].has_failed_for() >= FAILED_STEPS_MAX {
@@ -87,8 +91,9 @@ fn simple(session: usize, text: &str) -> Step {
 }
 
 struct Run<'o> {
-    /// Two sessions wait for others: which of them goes on first is left to chance, and nothing is done any more.
-    is_race: bool,
+    /// The step at which two sessions came to wait for others: which of them goes on first is left to chance, and nothing is done
+    /// any more.
+    raced_at: Option<usize>,
     lanes: Vec<Lane>,
     observer: &'o mut Observer,
     taken: Vec<Taken>,
@@ -109,7 +114,7 @@ impl<'o> Run<'o> {
         for (lane, process) in lanes.iter_mut().zip(observer.processes(&names)) {
             lane.process = process;
         }
-        Self { is_race: false, lanes, observer, taken: Vec::new(), starts: Vec::new() }
+        Self { raced_at: None, lanes, observer, taken: Vec::new(), starts: Vec::new() }
     }
 
     fn take(&mut self, step: &Step) {
@@ -153,6 +158,9 @@ impl<'o> Run<'o> {
     /// Waits for the end of a session's step, or for its wait for another session.
     fn settle(&mut self, session: usize, patience: Patience) -> Outcome {
         let begun = Instant::now();
+        let others = (0..self.lanes.len()).filter(|other| *other != session);
+        let is_second = others.filter(|other| self.lanes[*other].is_blocked()).count() > 0;
+        let surely = if is_second { SURELY_AS_SECOND } else { SURELY };
         let mut waits_since = None;
         let mut limit = FIRST_LOOK;
         loop {
@@ -172,9 +180,11 @@ impl<'o> Run<'o> {
                 continue;
             }
             let since = *waits_since.get_or_insert_with(Instant::now);
-            if since.elapsed() >= SURELY {
+            if since.elapsed() >= surely {
                 self.lanes[session].set_blocked(true);
-                self.is_race |= self.lanes.iter().filter(|lane| lane.is_blocked()).count() > 1;
+                if is_second {
+                    self.raced_at.get_or_insert(self.taken.len());
+                }
                 return Outcome::Blocked;
             }
         }
@@ -206,7 +216,7 @@ impl<'o> Run<'o> {
                 self.ask(session, "ROLLBACK");
             }
         }
-        if !self.is_race {
+        if self.raced_at.is_none() {
             state.extend(state::closed(self.observer));
         }
         let transcripts: Vec<_> = self.lanes.into_iter().map(|lane| lane.finish(&terminate())).collect();
@@ -218,11 +228,12 @@ impl<'o> Run<'o> {
             self.taken[number].messages =
                 messages[start..next.map_or(messages.len(), |(_, next)| *next)].to_vec();
         }
-        if self.is_race {
+        if self.raced_at.is_some() {
             self.taken.truncate(settled);
-            self.taken.retain(|taken| taken.outcome != Outcome::Blocked);
+            let blocked = self.taken.iter_mut().filter(|taken| taken.outcome == Outcome::Blocked);
+            blocked.for_each(|taken| taken.messages.clear());
         }
-        Seen { taken: self.taken, state }
+        Seen { taken: self.taken, state, raced_at: self.raced_at }
     }
 
     /// One of the last questions; "" ends an open group, and ROLLBACK is for transactions that have failed.
