@@ -23,11 +23,15 @@ pub(crate) fn refused(script: &mut Script, random: &mut Random) {
     if script.session() > 0 {
         return;
     }
-    for _ in 0..2 {
-        ["BEGIN", "SELECT id, v FROM w ORDER BY id", "COMMIT"].iter().for_each(|text| script.simple(text));
-        ["RESET ALL", "DISCARD ALL"].iter().for_each(|text| script.simple(text));
-    }
     let what = random.pick(&["START", "START", "START", "COMMIT", "DISCARD", "RESET"]);
+    for _ in 0..4 {
+        ["BEGIN", "SELECT id, v FROM w ORDER BY id", "COMMIT"].iter().for_each(|text| script.simple(text));
+        match what {
+            "DISCARD" => script.simple("DISCARD ALL"),
+            "RESET" => script.simple("RESET ALL"),
+            _ => {}
+        }
+    }
     if what == "COMMIT" {
         ["BEGIN", "SELECT id, v FROM w ORDER BY id"].iter().for_each(|text| script.simple(text));
     }
