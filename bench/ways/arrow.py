@@ -4,6 +4,7 @@
 
 The cases are in bench/cases/arrow.toml. One throw-away PostgreSQL 15, one run, each driver and work in a process of its
 own, in turn within each round. `table` is all rows as a table of pyarrow, `batches` a stream of which nothing is kept,
+`table, streamed` a table that is made of such a stream,
 `numpy` an array for each column, which ADBC has not. Before times are taken, both drivers have to give the same rows.
 Memory is what the process has at most when it reads all for the first time, beyond what it had before. Needs the packages
 onetrip, pyarrow, numpy and adbc-driver-postgresql in the Python that runs it. With --write the table goes into
@@ -33,6 +34,7 @@ TARGET: dict[str, float] = BENCH["target"]
 WORKS = {
     ("onetrip", "table"): ("adbc", "table"),
     ("onetrip", "table, binary"): ("adbc", "table"),
+    ("onetrip", "table, streamed"): ("adbc", "table"),
     ("onetrip", "batches"): ("adbc", "batches"),
     ("onetrip", "batches, binary"): ("adbc", "batches"),
     ("onetrip", "numpy"): ("onetrip", "table"),
@@ -71,6 +73,8 @@ def work_of(way: str, work: str, query: str) -> Callable[[], Any]:
     import onetrip
 
     connection = onetrip.connect(autocommit=True)
+    if work == "table, streamed":
+        return lambda: pyarrow.table(connection.cursor().stream_arrow(query))
     if work.startswith("table"):
         return lambda: connection.cursor(binary=is_binary).execute(query).fetch_arrow()
     if work == "numpy":
