@@ -392,3 +392,17 @@ fn a_kind_of_reply_is_what_came() {
     both(Server, b"\x09\0\0\x01\xff\x28\x04#42000\x04\0\0\x01Up 1");
     assert_eq!(kinds, [(ReplyKind::Done, 2), (ReplyKind::Failed(1064), 0), (ReplyKind::Text, 0)]);
 }
+
+/// As MySQL 5.6 sends them, and MySQL 8 to a client that knows EOF packets.
+#[test]
+fn the_ok_of_a_call_follows_the_values_of_its_parameters() {
+    let mut talk = Talk::joined(PLAIN);
+    talk.payload(Client, 0, b"\x17\x01\0\0\0\0\x01\0\0\0\0\x01\x03\0\x05\0\0\0");
+    talk.payload(Server, 1, b"\x01").payload(Server, 2, COLUMN).payload(Server, 3, b"\xfe\0\0\x0a\x10");
+    talk.payload(Server, 4, b"\0\0\x05\0\0\0").payload(Server, 5, END);
+    assert_eq!(talk.told(), ["command 23", "row 6"]);
+    talk.payload(Server, 6, OK);
+    assert_eq!(talk.told(), ["Rows 1 rows"]);
+    talk.payload(Client, 0, b"\x0e").payload(Server, 1, OK);
+    assert_eq!((talk.dialogue.awaited(), talk.lost()), (0, None));
+}

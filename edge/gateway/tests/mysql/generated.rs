@@ -32,13 +32,14 @@ const TEXTS: [&str; 16] = [
     "SET @a = 5, autocommit = 1",
     "SELECT /* why */ SQL_NO_CACHE 'a # b', `id` FROM made -- end",
 ];
-const PREPARED: [(&str, usize); 6] = [
+const PREPARED: [(&str, usize); 7] = [
     ("SELECT id, name FROM made WHERE id > ?", 1),
     ("SELECT ? + 1, 'fixed', ?", 2),
     ("INSERT INTO made (name) VALUES (?)", 1),
     ("SELECT id FROM made", 0),
     ("SELECT * FROM nowhere WHERE a = ?", 1),
     ("DO ?", 1),
+    ("CALL gives(?)", 1),
 ];
 
 fn pick<T: Copy>(random: &mut Rng, of: &[T]) -> T {
@@ -148,6 +149,8 @@ fn check(kind: Kind, seed: u64) {
     let mut direct = RawClient::connect(server.port, &server.database);
     direct.query("DROP TABLE IF EXISTS made");
     direct.query("CREATE TABLE made (id INT AUTO_INCREMENT PRIMARY KEY, name VARCHAR(40))");
+    direct.query("DROP PROCEDURE IF EXISTS gives");
+    direct.query("CREATE PROCEDURE gives(OUT x INT) BEGIN SELECT 1; SET x = 5; END");
     let behind = Tap::start(server.port);
     let gateway = Watching::start(behind.port);
     let before = Tap::start(gateway.port);

@@ -229,6 +229,7 @@ impl Talk {
             return self.row(awaited, form, payload, on);
         }
         let EofPacket { warnings, status } = EofPacket::decode(whole(payload)?)?;
+        let form = Form { is_out: status.has(Status::PS_OUT_PARAMS), ..form };
         if !(form.may_be_cursor && status.has(Status::CURSOR_EXISTS)) {
             return Ok(Next::Goes(Expect::Rows(form)));
         }

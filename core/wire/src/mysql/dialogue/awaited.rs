@@ -38,6 +38,9 @@ pub(super) struct Form {
     pub(super) is_binary: bool,
     /// A cursor was asked for.
     pub(super) may_be_cursor: bool,
+    /// It is the values of OUT parameters. The OK of the call follows, whatever its end says: MySQL leaves `MORE_RESULTS_EXIST` out of an EOF
+    /// packet there.
+    pub(super) is_out: bool,
 }
 
 #[derive(Debug)]
@@ -69,20 +72,21 @@ impl Awaited {
     pub(super) fn end_result(&mut self, status: Status, form: Form) -> Option<Expect> {
         self.reply.results += 1;
         self.reply.status = Some(status);
-        status.has(Status::MORE_RESULTS_EXIST).then_some(Expect::Result(form))
+        let goes_on = form.is_out || status.has(Status::MORE_RESULTS_EXIST);
+        goes_on.then_some(Expect::Result(Form { is_out: false, ..form }))
     }
 }
 
 /// What answers a command; `None` if nothing does.
 pub(super) fn answer_to(code: u8, payload: &[u8]) -> Option<Expect> {
-    let text = Form { is_binary: false, may_be_cursor: false };
-    let binary = Form { is_binary: true, may_be_cursor: false };
+    let text = Form { is_binary: false, may_be_cursor: false, is_out: false };
+    let binary = Form { is_binary: true, ..text };
     Some(match code {
         command::QUIT | command::STMT_CLOSE | command::STMT_SEND_LONG_DATA => return None,
         command::QUERY | command::PROCESS_INFO => Expect::Result(text),
         command::STMT_EXECUTE => {
             let may_be_cursor = Execute::peek(payload).is_ok_and(|(_, flags)| flags & Execute::CURSOR != 0);
-            Expect::Result(Form { is_binary: true, may_be_cursor })
+            Expect::Result(Form { may_be_cursor, ..binary })
         }
         command::STMT_BULK_EXECUTE => Expect::Result(binary),
         command::STMT_FETCH => Expect::Rows(binary),
