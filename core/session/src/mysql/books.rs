@@ -10,6 +10,7 @@ use onetrip_sql::{Lifter, MysqlMode};
 use onetrip_wire::mysql::dialogue::{Event, LostReason, Side};
 use onetrip_wire::mysql::{Capabilities, Status};
 
+use super::charset::Charset;
 use super::columns::{Described, Describing};
 use super::config::MysqlConfig;
 use super::prepared::{Given, Statements};
@@ -112,6 +113,9 @@ pub(super) struct Books {
     pub(super) status: TransactionStatus,
     /// What of the session's `sql_mode` decides where tokens end.
     pub(super) mode: MysqlMode,
+    /// The character set of the client's texts, and the one that it logged in with.
+    pub(super) charset: Charset,
+    pub(super) charset_of_login: Charset,
     pub(super) capabilities: Capabilities,
     /// In the order of their answers.
     pub(super) awaited: VecDeque<Sent>,
@@ -149,6 +153,8 @@ impl Books {
             stream: StreamEncoder::default(),
             status: TransactionStatus::Idle,
             mode: MysqlMode::default(),
+            charset: Charset::default(),
+            charset_of_login: Charset::default(),
             capabilities: Capabilities::default(),
             awaited: VecDeque::new(),
             statements: Statements::default(),

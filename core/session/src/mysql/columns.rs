@@ -20,6 +20,8 @@ const DESCRIPTION_BYTES_MAX: usize = 64 * 1024;
 const KNOWN_BYTES_MAX: usize = 2 * DESCRIPTION_BYTES_MAX;
 /// What one takes besides its bytes.
 const OVERHEAD_BYTES: usize = 64;
+/// The name of a column that is no table's: an expression without a name is called by its text, and that may hold values.
+const EXPRESSION: &[u8] = b"(expression)";
 /// Flag of a column that has no negative numbers (`UNSIGNED_FLAG`).
 const UNSIGNED: u16 = 32;
 
@@ -69,8 +71,8 @@ impl Describing {
         self.names.clear();
     }
 
-    /// A definition comes. Returns whether the columns are described with it.
-    pub(super) fn take(&mut self, column: &ColumnDefinition<'_>) -> bool {
+    /// A definition comes. Returns whether the columns are described with it. Names of expressions are kept only if values are.
+    pub(super) fn take(&mut self, column: &ColumnDefinition<'_>, keep_values: bool) -> bool {
         if self.parameters > 0 {
             self.parameters -= 1;
             return false;
@@ -83,7 +85,9 @@ impl Describing {
         self.types.push(column.column_type);
         self.description.extend_from_slice(&form.code().to_le_bytes());
         let start = self.description.len();
-        self.description.extend_from_slice(column.name);
+        // Servers name a database only for columns of tables, and by their own names those have no values in them.
+        let is_expression = column.schema.is_empty() && !keep_values;
+        self.description.extend_from_slice(if is_expression { EXPRESSION } else { column.name });
         let name = start..self.description.len();
         self.description.push(0);
         if self.description.len() > DESCRIPTION_BYTES_MAX {

@@ -5,6 +5,7 @@ use onetrip_wire::mysql::dialogue::Side;
 use onetrip_wire::mysql::{ErrPacket, HEADER_BYTES, Handshake, HandshakeResponse, PAYLOAD_MAX};
 
 use super::books::{Books, Phase, Sent, Unseen, failure, state_of};
+use super::charset::Charset;
 
 /// Tells sessions of this protocol from others by what they begin with.
 const PROTOCOL: (&[u8], &[u8]) = (b"protocol", b"mysql");
@@ -59,6 +60,7 @@ impl Books {
         let parameters = [PROTOCOL].into_iter().chain(who).chain(attributes.take(ATTRIBUTES_MAX));
         self.stream.opened(now, parameters);
         self.config.common.tally.opened();
+        self.logs_in_with(Charset::of_collation(login.head.character_set.into()));
         let program = login.attributes.and_then(|all| all.iter().find(|(name, _)| *name == PROGRAM));
         if let Some((_, name)) = program {
             self.scopes.application(name, &mut self.names, &mut self.stream);
@@ -74,6 +76,10 @@ impl Books {
             code: 0,
             bytes_booked: 0,
         });
+    }
+
+    pub(super) fn logs_in_with(&mut self, charset: Charset) {
+        (self.charset, self.charset_of_login) = (charset, charset);
     }
 
     /// The client answers a question within a login.

@@ -32,7 +32,7 @@ impl Books {
     }
 
     pub(super) fn column(&mut self, column: &ColumnDefinition<'_>) {
-        if !self.describing.take(column) {
+        if !self.describing.take(column, self.config.keep_values) {
             return;
         }
         let Some(sent) = self.awaited.front().copied() else { return };

@@ -3,10 +3,11 @@
 use onetrip_ledger::{Moment, Statement, Steps, UnitKind};
 use onetrip_wire::mysql::dialogue::Command;
 use onetrip_wire::mysql::{
-    BulkExecute, BulkValue, ColumnType, Execute, Fetch, LongData, TextCommand, command,
+    BulkExecute, BulkValue, ChangeUser, ColumnType, Execute, Fetch, LongData, TextCommand, command,
 };
 
 use super::books::{Books, Sent};
+use super::charset::Charset;
 use super::login::on_wire;
 use super::prepared::{Given, Place, Prepared, Text, places};
 use super::texts::of_command;
@@ -36,6 +37,7 @@ impl Books {
             command::STMT_RESET => self.reset(number, command),
             command::INIT_DB => self.use_database(number, command),
             code => {
+                self.changes_session(command);
                 let template = self.names.template(of_command(code).as_bytes(), &mut self.stream);
                 self.add_statement(number, &Text { template, ..Text::default() }, Steps::EXECUTE, 0)
             }
@@ -76,6 +78,20 @@ impl Books {
         let slot = self.add_statement(number, &text, Steps::EXECUTE, 0);
         self.units.add_parameters(number, slot, &mut self.parameters);
         slot
+    }
+
+    /// The client's character set is what it logs in with once more, or what it had logged in with.
+    fn changes_session(&mut self, command: &Command<'_>) {
+        match command.code {
+            command::CHANGE_USER => {
+                let login = ChangeUser::decode(command.payload, self.capabilities);
+                if let Some(more) = login.ok().and_then(|login| login.more) {
+                    self.logs_in_with(Charset::of_collation(more.character_set));
+                }
+            }
+            command::RESET_CONNECTION => self.charset = self.charset_of_login,
+            _ => {}
+        }
     }
 
     /// The text of a command; an unknown one where bytes of it were not seen, none where it does not decode.
@@ -139,7 +155,10 @@ impl Books {
     /// Looks into a statement's text: its template, what its comments say, and its literals as parameters.
     fn read(&mut self, text: &[u8], is_prepared: bool) -> Text {
         // No more than this, also where more has come: what is booked must not depend on the pieces it came in.
-        let text = &text[..text.len().min(INSPECT_BYTES_MAX)];
+        let text = &self.charset.widened(&text[..text.len().min(INSPECT_BYTES_MAX)]);
+        if let Some(charset) = Charset::set_by(text, self.charset_of_login).filter(|_| !is_prepared) {
+            self.charset = charset;
+        }
         let Self { lifter, names, stream, scopes, values, scratch, parameters, config, mode, .. } = self;
         parameters.clear();
         let bits = [mode.ansi_quotes, mode.no_backslash_escapes, config.keep_values];

@@ -12,7 +12,7 @@ use onetrip_wire::mysql::dialogue::Side;
 
 use stage::{
     BIGINT, COMPRESS, CONNECT_ATTRS, END, NO_SUCH_TABLE, OK, PLAIN, Stage, TEXT, TLS, binary_row, column,
-    execute, fetch, greeting, login, of_statement, prepare, prepared, query, result, row, slices,
+    column_of, execute, fetch, greeting, login, of_statement, prepare, prepared, query, result, row, slices,
 };
 
 #[test]
@@ -425,4 +425,39 @@ fn a_greeting_that_comes_alone_is_a_client_that_left() {
     let books = stage.books();
     assert_eq!((books.summary.trips.total, books.summary.connections), (1, 1));
     assert_eq!(books.summary.no_session(), Some(NoSession::Left { clients: 1 }));
+}
+
+/// A server calls an expression by its text, and that may hold values.
+#[test]
+fn an_expressions_name_is_not_kept() {
+    let mut stage = Stage::serving();
+    let columns = [column("id", BIGINT), column_of("", "id+'s3cret'", BIGINT)];
+    let answer =
+        [vec![2], columns[0].clone(), columns[1].clone(), END.to_vec(), row(&["1", "2"]), END.to_vec()];
+    stage.turn(&query("SELECT id, id+'s3cret' FROM t"), &slices(&answer));
+    let books = stage.books();
+    assert_eq!(books.columns, ["id", "(expression)"]);
+    assert_eq!(books.last().statements[0].results, 2);
+}
+
+/// In these character sets a byte that looks like a backslash may be the second half of a character.
+#[test]
+fn a_quote_behind_half_a_character_ends_its_string() {
+    let mut stage = Stage::serving();
+    stage.turn(&query("SET NAMES 'sjis'"), &[OK]);
+    let ask = [&query("SELECT id FROM t WHERE name='")[..], b"\x95\x5c", b"' AND pin='s3cret'"].concat();
+    stage.turn(&ask, &[OK]);
+    stage.turn(b"\x1f", &[OK]);
+    stage.turn(&query("SELECT id FROM t WHERE name='\\' AND pin='"), &[OK]);
+    let books = stage.books();
+    let texts: Vec<&str> = books.exchanges[2..].iter().map(|exchange| books.text(exchange)).collect();
+    assert_eq!(
+        texts,
+        [
+            "SET NAMES $1",
+            "SELECT id FROM t WHERE name=$1 AND pin=$2",
+            "RESET ALL /* COM_RESET_CONNECTION */",
+            "SELECT id FROM t WHERE name=$1"
+        ]
+    );
 }

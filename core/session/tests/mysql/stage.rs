@@ -36,6 +36,8 @@ pub(crate) struct Books {
     pub(crate) exchanges: Vec<Exchange>,
     pub(crate) templates: Vec<String>,
     pub(crate) parameters: Vec<(String, String)>,
+    /// Names of columns that may be keys.
+    pub(crate) columns: Vec<String>,
     pub(crate) lost_bytes: u64,
     pub(crate) summary: Summary,
 }
@@ -143,6 +145,7 @@ impl Stage {
             exchanges: Vec::new(),
             templates: vec!["(none)".to_owned()],
             parameters: Vec::new(),
+            columns: Vec::new(),
             lost_bytes: 0,
             summary: Summary::default(),
         };
@@ -154,6 +157,9 @@ impl Stage {
                 Record::Opened { parameters, .. } => {
                     books.parameters =
                         parameters.iter().map(|(name, value)| (text(name), text(value))).collect();
+                }
+                Record::Columns { names, .. } => {
+                    books.columns.extend(names.iter().map(|name| text(name)));
                 }
                 Record::Lost { bytes } => books.lost_bytes += bytes,
                 _ => {}
@@ -245,8 +251,16 @@ pub(crate) fn prepared(statement: u32, columns: u16, parameters: u16) -> Vec<u8>
         .concat()
 }
 
+/// A column of a table.
 pub(crate) fn column(name: &str, column_type: u8) -> Vec<u8> {
-    let mut body = b"\x03def\0\0\0".to_vec();
+    column_of("d", name, column_type)
+}
+
+/// A column of a table in a database; of none, if it is an expression.
+pub(crate) fn column_of(database: &str, name: &str, column_type: u8) -> Vec<u8> {
+    let mut body = b"\x03def".to_vec();
+    put_lenenc_bytes(&mut body, database.as_bytes());
+    body.extend_from_slice(b"\0\0");
     put_lenenc_bytes(&mut body, name.as_bytes());
     body.extend_from_slice(b"\0\x0c\x2d\0\0\0\0\0");
     body.extend_from_slice(&[column_type, 0, 0, 0, 0, 0]);
