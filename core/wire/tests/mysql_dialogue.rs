@@ -41,6 +41,7 @@ impl Talk {
                 Event::AuthSwitch(_) => "switch".to_owned(),
                 Event::AuthData(side, data) => format!("{side:?} {data:?}"),
                 Event::Command(command) => format!("command {}", command.code),
+                Event::CommandRest(bytes) => format!("{bytes} more"),
                 Event::Replied(reply) => format!("{:?} {} rows", reply.kind, reply.rows),
                 Event::Failed(error) => format!("failed {}", error.code),
                 Event::Unasked(error) => format!("unasked {}", error.code),
@@ -405,4 +406,21 @@ fn the_ok_of_a_call_follows_the_values_of_its_parameters() {
     assert_eq!(talk.told(), ["Rows 1 rows"]);
     talk.payload(Client, 0, b"\x0e").payload(Server, 1, OK);
     assert_eq!((talk.dialogue.awaited(), talk.lost()), (0, None));
+}
+
+/// As both servers answer a command that is longer than `max_allowed_packet`.
+#[test]
+fn a_command_may_be_answered_before_all_of_it_has_come() {
+    let mut bytes = Vec::new();
+    packet(&mut bytes, 0, |out| out.extend_from_slice(b"\x03SELECT 'too long'"));
+    let mut talk = Talk::joined(PLAIN);
+    talk.bytes(Client, &bytes[..12]).payload(Server, 1, b"\xff\x81\x04#08S01too long");
+    assert_eq!(talk.told(), ["command 3", "failed 1153", "Failed(1153) 0 rows"]);
+    talk.bytes(Client, &bytes[12..]).payload(Client, 0, b"\x0e").payload(Server, 1, OK);
+    assert_eq!(talk.told(), ["10 more", "command 14", "Done 0 rows"]);
+    assert_eq!((talk.dialogue.trips(), talk.dialogue.awaited(), talk.lost()), (2, 0, None));
+    // Nobody waits for an answer to it, so that the error is about something else.
+    let mut talk = Talk::joined(PLAIN);
+    talk.bytes(Client, b"\x09\0\0\0\x18\x01\0").payload(Server, 0, b"\xff\x81\x04#08S01too long");
+    assert_eq!(talk.told(), ["unasked 1153"]);
 }

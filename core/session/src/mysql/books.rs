@@ -180,6 +180,7 @@ impl Books {
             Event::AuthData(Side::Client, data) => self.login_goes_on(now, data.len() as u64),
             Event::Asked(bytes) => self.asked(now, bytes),
             Event::Command(command) => self.command(now, &command),
+            Event::CommandRest(bytes) => self.client_sent(bytes),
             Event::FileSent(bytes) => self.file_sent(now, bytes),
             Event::Prepared(ok) => self.prepared(&ok),
             Event::Columns(count) => self.columns(count),

@@ -52,12 +52,8 @@ impl Books {
         });
     }
 
-    /// Its bytes belong to the units that are under way, or to the next one.
     fn unanswered_command(&mut self, now: Moment, command: &Command<'_>) {
-        match self.units.unanswered() {
-            0 => self.carried_bytes += command.bytes,
-            _ => self.units.bytes_sent(command.bytes as usize),
-        }
+        self.client_sent(command.bytes);
         match (command.code, prepared_by(command)) {
             (command::QUIT, _) => self.client_left(now),
             (command::STMT_CLOSE, Some(unit)) => self.statements.remove(unit),
@@ -70,6 +66,14 @@ impl Books {
                 });
             }
             _ => {}
+        }
+    }
+
+    /// Bytes of the units that are under way, or of the next one.
+    pub(super) fn client_sent(&mut self, bytes: u64) {
+        match self.units.unanswered() {
+            0 => self.carried_bytes += bytes,
+            _ => self.units.bytes_sent(bytes as usize),
         }
     }
 

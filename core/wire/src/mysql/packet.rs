@@ -123,6 +123,17 @@ impl Payloads {
         self.is_inside || self.header_len > 0
     }
 
+    /// What has come of a payload that has not ended, if its first byte has.
+    pub fn begun(&self) -> Option<Payload<'_>> {
+        (self.is_inside && !self.head.is_empty()).then(|| Payload {
+            head: &self.head,
+            len: self.len,
+            sequence_first: self.sequence_first,
+            sequence_last: self.sequence_last,
+            bytes_on_wire: self.len + self.packets * HEADER_BYTES as u64,
+        })
+    }
+
     /// Takes bytes off `input` until a payload ends, which it gives, or none are left.
     ///
     /// `keep_max` gives how many bytes of a payload are to be kept if it does not come in one piece, by its first byte, which

@@ -121,6 +121,30 @@ fn commands_that_are_sent_at_once_share_a_trip() {
     }
 }
 
+/// The server does not wait for the rest of a command that is too long for it.
+#[test]
+fn a_command_that_is_too_long_is_a_trip_that_fails() {
+    let _alone = alone();
+    for kind in KINDS {
+        let mut direct = RawClient::connect(open_server(kind).at.port, &open_server(kind).at.database);
+        direct.query("SET GLOBAL max_allowed_packet = 1048576");
+        let gateway = Watching::start(open_server(kind).at.port);
+        let mut client = RawClient::connect(gateway.port, &open_server(kind).at.database);
+        client.query("DO 1");
+        client.send_cut_off(&[&b"\x03SELECT '"[..], &[b'x'; 4_000_000], b"'"].concat(), 100_000);
+        assert!(client.read(), "it is answered");
+        client.ends();
+        while client.read() {}
+        direct.query("SET GLOBAL max_allowed_packet = 67108864");
+        drop(client);
+        let summary = gateway.summary();
+        assert_eq!((summary.trips.work(), summary.unasked_replies), (2, 0), "{kind:?}");
+        let texts: Vec<&str> = summary.templates.iter().map(|template| template.text.as_str()).collect();
+        assert_eq!(texts, ["DO $1", "SELECT $1"], "{kind:?}");
+        assert_eq!(summary.errors_by_state, [("08S01".to_owned(), 1)], "{kind:?}");
+    }
+}
+
 #[test]
 fn a_result_of_many_megabytes_is_one_trip() {
     for kind in KINDS {

@@ -2,11 +2,11 @@
 
 use super::awaited::{Awaited, Expect, answer_to};
 use super::event::{Command, Event, LostReason, Side, Statement};
-use super::talk::{Talk, check_sequence};
+use super::talk::{Phase, Talk, check_sequence};
 use crate::WireError;
 use crate::mysql::{
     BulkExecute, Capabilities, Execute, Fetch, LAST_STATEMENT, LongData, OutOfSequence, Payload, Query,
-    StatementId, TextCommand, command,
+    StatementId, TextCommand, command, server,
 };
 
 /// Sets of attributes.
@@ -20,6 +20,10 @@ impl Talk {
         payload: Payload<'_>,
         on: &mut dyn FnMut(Event<'_>),
     ) -> Result<(), LostReason> {
+        if let Some(told) = self.told_ahead.take() {
+            on(Event::CommandRest(payload.bytes_on_wire.saturating_sub(told)));
+            return Ok(());
+        }
         let Some(front) = self.awaited.front_mut() else { return self.command(payload, on) };
         match front.expect {
             Expect::Login { asked: false } if front.reply.unit == 0 => return Err(LostReason::OutOfTurn),
@@ -45,6 +49,26 @@ impl Talk {
             _ => return self.command(payload, on),
         }
         Ok(())
+    }
+
+    /// The server may answer a command by an error before it has all of it, such as one that is too long. What has come of it
+    /// is told, so that it is answered.
+    pub(super) fn answered_early(
+        &mut self,
+        begun: Option<Payload<'_>>,
+        answer: Payload<'_>,
+        on: &mut dyn FnMut(Event<'_>),
+    ) -> Result<(), LostReason> {
+        let is_error = answer.head.first() == Some(&server::ERR);
+        if !is_error || self.phase != Phase::Commands || !self.awaited.is_empty() || self.told_ahead.is_some()
+        {
+            return Ok(());
+        }
+        let Some(begun) = begun.filter(|begun| answer_to(begun.head[0], begun.head).is_some()) else {
+            return Ok(());
+        };
+        self.told_ahead = Some(begun.bytes_on_wire);
+        self.command(begun, on)
     }
 
     fn command(&mut self, payload: Payload<'_>, on: &mut dyn FnMut(Event<'_>)) -> Result<(), LostReason> {

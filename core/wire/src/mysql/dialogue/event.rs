@@ -30,6 +30,8 @@ pub enum Event<'a> {
     AuthData(Side, &'a [u8]),
     /// The client sends a command.
     Command(Command<'a>),
+    /// So many bytes more of a command that was told, and answered by an error, before all of it had come.
+    CommandRest(u64),
     /// A statement is prepared; what is known of its parameters and columns follows.
     Prepared(PrepareOk),
     /// A result begins, and has so many columns.

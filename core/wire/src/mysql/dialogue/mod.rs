@@ -22,7 +22,7 @@ use self::talk::Talk;
 use super::capabilities::Capabilities;
 #[cfg(feature = "compression")]
 use super::compressed::Unpacker;
-use super::packet::Payloads;
+use super::packet::{Payload, Payloads};
 
 /// Bounds of what a [`Dialogue`] keeps, and what it is to expect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -172,7 +172,7 @@ impl Dialogue {
                 Side::Client => &mut self.client.payloads,
                 Side::Server => &mut self.server.payloads,
             };
-            if let Err(reason) = take_payload(talk, side, payloads, &mut &[][..], &mut on) {
+            if let Err(reason) = take_payload(talk, side, payloads, &mut &[][..], None, &mut on) {
                 let offset = self.stream(side).offset;
                 self.talk.lose(Lost { side, offset, reason }, &mut on);
             }
@@ -208,20 +208,20 @@ impl Dialogue {
         on: &mut dyn FnMut(Event<'_>),
     ) -> Result<(), LostReason> {
         let talk = &mut self.talk;
-        let stream = match side {
-            Side::Client => &mut self.client,
-            Side::Server => &mut self.server,
+        let (stream, begun) = match side {
+            Side::Client => (&mut self.client, None),
+            Side::Server => (&mut self.server, self.client.payloads.begun()),
         };
         #[cfg(feature = "compression")]
         if let Some(unpacker) = &mut stream.unpacker {
             if let Some(mut piece) = unpacker.next(input)? {
                 while !piece.is_empty() && !talk.is_over() {
-                    take_payload(talk, side, &mut stream.payloads, &mut piece, on)?;
+                    take_payload(talk, side, &mut stream.payloads, &mut piece, begun, on)?;
                 }
             }
             return Ok(());
         }
-        take_payload(talk, side, &mut stream.payloads, input, on)?;
+        take_payload(talk, side, &mut stream.payloads, input, begun, on)?;
         if self.talk.starts_compression() {
             self.start_compression()?;
         }
@@ -245,17 +245,24 @@ impl Dialogue {
     }
 }
 
+/// Takes a payload of a side. `begun` is what the other side is still sending, if that is the client.
 fn take_payload(
     talk: &mut Talk,
     side: Side,
     payloads: &mut Payloads,
     input: &mut &[u8],
+    begun: Option<Payload<'_>>,
     on: &mut dyn FnMut(Event<'_>),
 ) -> Result<(), LostReason> {
     let kept = talk.kept(side);
     let keep_max = |first| kept.bytes_max(first);
     match payloads.next(input, talk.is_numbered(), keep_max)? {
-        Some(payload) => talk.take(side, payload, on),
+        Some(payload) => {
+            if side == Side::Server {
+                talk.answered_early(begun, payload, on)?;
+            }
+            talk.take(side, payload, on)
+        }
         None => Ok(()),
     }
 }

@@ -58,6 +58,8 @@ pub(super) struct Talk {
     /// A reply has ended with definitions, unless an EOF packet of this number follows.
     pub(super) end_may_follow: Option<u8>,
     pub(super) awaited: VecDeque<Awaited>,
+    /// Bytes that were told of the command that the client is still sending: its answer has come.
+    pub(super) told_ahead: Option<u64>,
     pub(super) statements: HashMap<u32, Prepared>,
     /// The unit that prepared a statement last, and the statement once its number is known.
     pub(super) last_prepare: Option<(u64, Option<u16>)>,
@@ -96,6 +98,7 @@ impl Talk {
             is_end_open: false,
             end_may_follow: None,
             awaited: VecDeque::new(),
+            told_ahead: None,
             statements: HashMap::new(),
             last_prepare: None,
             units: 0,
@@ -125,7 +128,7 @@ impl Talk {
             self.is_numbered = self.compression().is_none();
         }
         self.awaited.clear();
-        (self.lost, self.end_may_follow) = (None, None);
+        (self.lost, self.end_may_follow, self.told_ahead) = (None, None, None);
         if !knows_statements {
             self.forget_statements();
         }
