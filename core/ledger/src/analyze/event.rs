@@ -23,6 +23,8 @@ pub(super) struct TemplateFacts {
     pub(super) one_table: bool,
     /// It begins a transaction whose reads all see the same state.
     pub(super) snapshot: bool,
+    /// It sets the level of transactions behind it.
+    pub(super) sets_level: Option<SetLevel>,
     /// It begins, divides or ends a transaction in words that cannot fail, and begins no other.
     pub(super) is_plain_control: bool,
     /// Name of the savepoint that it makes or releases.
@@ -34,6 +36,15 @@ pub(super) struct TemplateFacts {
     /// It takes rows that no other session has taken, as a queue's worker does.
     pub(super) skips_locked: bool,
     pub(super) keys: Keys,
+}
+
+/// A level that is set outside a transaction, in words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct SetLevel {
+    /// Reads of a transaction then see the same state.
+    pub(super) is_snapshot: bool,
+    /// For all transactions of the session, not only the next.
+    pub(super) of_session: bool,
 }
 
 /// A table under the analyzer's own ids of names; zero is unknown, or not said.
@@ -90,6 +101,7 @@ impl Default for TemplateFacts {
             table: TableId::default(),
             one_table: false,
             snapshot: false,
+            sets_level: None,
             is_plain_control: false,
             savepoint: 0,
             names_serializable: false,

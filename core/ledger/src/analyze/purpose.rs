@@ -92,26 +92,110 @@ const CHANGING_FUNCTIONS: &[&str] =
 const CHANGING_PREFIXES: &[&str] =
     &["pg_advisory_", "pg_try_advisory_", "pg_notify", "pg_sleep", "pg_terminate_", "pg_cancel_", "dblink"];
 /// Views of what goes on in the server, and contents that live in a system table: asking for them is work.
-const WORK_PREFIXES: &[&str] =
-    &["pg_stat", "pg_locks", "pg_largeobject", "pg_replication", "pg_cursors", "pg_prepared"];
+const WORK_PREFIXES: &[&str] = &[
+    "pg_stat",
+    "pg_locks",
+    "pg_largeobject",
+    "pg_replication",
+    "pg_cursors",
+    "pg_prepared",
+    "global_status",
+    "innodb_",
+    "processlist",
+    "profiling",
+    "session_status",
+    "user_statistics",
+];
+/// Words of MySQL's SHOW that name settings, or what became of the last statement.
+const SHOWN_SETTINGS: &[&str] = &["variables", "warnings", "errors"];
+/// The same of what goes on in the server.
+const SHOWN_ACTIVITY: &[&str] = &[
+    "processlist",
+    "status",
+    "engine",
+    "binlog",
+    "relaylog",
+    "profile",
+    "profiles",
+    "open",
+    "explain",
+    "replicas",
+    "locks",
+];
+/// The same of definitions.
+const SHOWN_DEFINITIONS: &[&str] = &[
+    "character",
+    "charset",
+    "collation",
+    "columns",
+    "create",
+    "databases",
+    "engines",
+    "events",
+    "fields",
+    "function",
+    "grants",
+    "index",
+    "indexes",
+    "keys",
+    "plugins",
+    "procedure",
+    "schemas",
+    "tables",
+    "triggers",
+];
 
 /// Reads what a lifted statement is for.
 pub(super) fn purpose_of(lifted: &Lifted<'_>, shape: &Shape<'_>) -> Purpose {
     let facts = lifted.facts();
     match facts.kind {
         StatementKind::Empty => Purpose::Ping,
-        // MySQL's `SHOW COLUMNS FROM books`: what a table is like is asked of the catalogue.
-        StatementKind::Show if !shape.tables.is_empty() => Purpose::LookUp,
-        StatementKind::Show => Purpose::Show,
+        StatementKind::Show => show(lifted.template(), shape),
+        StatementKind::Set if !sets_settings(lifted.template()) => Purpose::Work,
         StatementKind::Set if lifted.name().is_some_and(is_own_setting) => Purpose::Work,
         StatementKind::Reset | StatementKind::Discard if facts.all => Purpose::Reset,
         StatementKind::Set | StatementKind::Reset | StatementKind::Discard => Purpose::Set,
         StatementKind::Multi if resets_session(facts, shape) => Purpose::Reset,
         StatementKind::Select if shape.is_next_value => Purpose::NextValue,
+        StatementKind::Select if locks_in_share_mode(lifted.template()) => Purpose::Work,
         StatementKind::Select if !facts.writes && !facts.into && !facts.locks_rows => select(facts, shape),
         StatementKind::Other => object_call(shape).map_or(Purpose::Work, Purpose::LargeObject),
         _ => Purpose::Work,
     }
+}
+
+/// What MySQL's SHOW asks for. PostgreSQL's names a setting.
+fn show(template: &[u8], shape: &Shape<'_>) -> Purpose {
+    let asks = |words: &[&str]| words_of(template).any(|word| words.contains(&word.as_str()));
+    match () {
+        () if asks(SHOWN_SETTINGS) => Purpose::Show,
+        () if asks(&["table"]) => Purpose::LookUp, // `SHOW TABLE STATUS`
+        // What goes on in the server: asking for it is work.
+        () if asks(SHOWN_ACTIVITY) => Purpose::Work,
+        // `SHOW COLUMNS FROM books`, `SHOW CREATE TABLE books`: what a table is like is asked of the catalogue.
+        () if !shape.tables.is_empty() || asks(SHOWN_DEFINITIONS) => Purpose::LookUp,
+        () => Purpose::Show,
+    }
+}
+
+/// Whether a SET is of a setting: not MariaDB's `SET STATEMENT … FOR` a statement, nor a variable of the user's, which is data.
+fn sets_settings(template: &[u8]) -> bool {
+    let set = words_of(template).nth(1).unwrap_or_default();
+    let is_of_user = set.starts_with('@') && !set.starts_with("@@");
+    set != "statement" && !is_of_user
+}
+
+/// MySQL's `SELECT … LOCK IN SHARE MODE`.
+fn locks_in_share_mode(template: &[u8]) -> bool {
+    let words: Vec<String> = words_of(template).collect();
+    words.windows(4).any(|words| words == ["lock", "in", "share", "mode"])
+}
+
+/// Words without case; names keep their `@`.
+fn words_of(template: &[u8]) -> impl Iterator<Item = String> {
+    let is_mark = |byte: &u8| !(byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'@'));
+    let words = template.split(is_mark).filter(|word| !word.is_empty());
+    words.map(|word| String::from_utf8_lossy(word).to_ascii_lowercase())
 }
 
 /// Whether a table is one of the system's own.
@@ -289,6 +373,29 @@ mod tests {
                 "SELECT @own",
             ],
         );
+    }
+
+    #[test]
+    fn what_mysql_shows_and_sets_is_told_apart() {
+        all(Purpose::Show, &["SHOW VARIABLES LIKE 'a'", "SHOW SESSION VARIABLES", "SHOW WARNINGS"]);
+        all(
+            Purpose::Work,
+            &[
+                "SHOW FULL PROCESSLIST",
+                "SHOW GLOBAL STATUS LIKE 'Threads%'",
+                "SHOW ENGINE INNODB STATUS",
+                "SHOW SLAVE STATUS",
+                "SET STATEMENT max_statement_time=10 FOR UPDATE e SET n = 1",
+                "SET @_ppp_0 = 5, @_ppp_1 = 0",
+                "SELECT n FROM a WHERE id = 5 LOCK IN SHARE MODE",
+            ],
+        );
+        all(
+            Purpose::LookUp,
+            &["SHOW CREATE TABLE a", "SHOW TABLES", "SHOW INDEX FROM a", "SHOW TABLE STATUS FROM shop"],
+        );
+        all(Purpose::Set, &["SET @@session.sql_mode = ''", "SET statement_timeout = 5", "SET NAMES utf8mb4"]);
+        all(Purpose::Read, &["SELECT * FROM information_schema.processlist"]);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use onetrip_sql::{Comparisons, EqualityKey, Lifted, Lifter, Name, Shape, StatementKind};
 
-use super::event::{Keys, TableId, TemplateFacts};
+use super::event::{Keys, SetLevel, TableId, TemplateFacts};
 use super::purpose::{Purpose, is_catalogue, last_part, purpose_of};
 use crate::TemplateTotals;
 use crate::stacks::{Marks, marks_of};
@@ -220,7 +220,8 @@ impl Templates {
             reads_table: purpose == Purpose::Read && !catalogue,
             table: lifted.table().map_or(TableId::default(), |table| self.names.table(table)),
             one_table: one_table && !shape.has_with,
-            snapshot: facts.kind == StatementKind::Begin && begins_snapshot(&lifted),
+            snapshot: kind == StatementKind::Begin && has_word(&lifted, SNAPSHOTS),
+            sets_level: (kind == StatementKind::Set).then(|| set_level(&lifted)).flatten(),
             is_plain_control: kind.is_transaction_control() && is_plain_control(kind, words()),
             savepoint: match kind {
                 StatementKind::Savepoint | StatementKind::Release => {
@@ -324,8 +325,18 @@ fn is_sure_name(name: &[u8]) -> bool {
     }
 }
 
-/// `BEGIN ISOLATION LEVEL REPEATABLE READ` or `SERIALIZABLE`.
-fn begins_snapshot(begin: &Lifted<'_>) -> bool {
-    let mut words = begin.template().split(|byte| !byte.is_ascii_alphabetic());
-    words.any(|word| word.eq_ignore_ascii_case(b"repeatable") || word.eq_ignore_ascii_case(b"serializable"))
+/// Words of a level at which the reads of a transaction see the same state: `REPEATABLE READ`, `SERIALIZABLE`, and MySQL's
+/// `WITH CONSISTENT SNAPSHOT`.
+const SNAPSHOTS: &[&str] = &["repeatable", "serializable", "consistent"];
+
+fn has_word(statement: &Lifted<'_>, wanted: &[&str]) -> bool {
+    let mut words = statement.template().split(|byte| !byte.is_ascii_alphabetic());
+    words.any(|word| wanted.iter().any(|wanted| word.eq_ignore_ascii_case(wanted.as_bytes())))
+}
+
+/// `SET TRANSACTION …`, `SET SESSION TRANSACTION …` and `SET SESSION CHARACTERISTICS AS TRANSACTION …`.
+fn set_level(set: &Lifted<'_>) -> Option<SetLevel> {
+    let sets =
+        has_word(set, &["transaction"]) && has_word(set, &["isolation"]) && !has_word(set, &["global"]);
+    sets.then(|| SetLevel { is_snapshot: has_word(set, SNAPSHOTS), of_session: has_word(set, &["session"]) })
 }

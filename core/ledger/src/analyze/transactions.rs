@@ -23,6 +23,9 @@ pub(super) struct Transactions {
     /// A statement has ended outside a transaction. From here on, the beginning of each is seen: a statement is the first
     /// of a transaction, whether BEGIN opened it or the server did by itself (MySQL's `autocommit = 0`).
     has_rested: bool,
+    /// What was set for the next transaction, and for all: that its reads see the same state.
+    next_is_snapshot: bool,
+    all_are_snapshots: bool,
     begins: u64,
     commits: u64,
     transactions: u64,
@@ -76,6 +79,9 @@ impl Transactions {
         let control = event.sole_control();
         let exchange = event.exchange;
         self.fate.removed += u64::from(event.is_control_by_remedy());
+        if self.open.is_none() {
+            self.set_levels(event);
+        }
         let begins = event.runs.iter().any(|run| run.facts.kind == StatementKind::Begin);
         if self.open.is_none() && (begins || exchange.status != TransactionStatus::Idle) {
             let alone = control == Some(StatementKind::Begin);
@@ -85,7 +91,7 @@ impl Transactions {
                 begin_waited_ns: if alone { exchange.duration() } else { 0 },
                 begin_wire_ns: if alone { event.wire_ns } else { 0 },
                 begin_spot: alone.then(|| event.spot()),
-                is_plain: begins || self.has_rested,
+                is_plain: (begins || self.has_rested) && !self.next_is_snapshot,
                 ..Open::default()
             });
         }
@@ -96,6 +102,7 @@ impl Transactions {
             return None;
         }
         let open = self.open.take()?;
+        self.next_is_snapshot = self.all_are_snapshots;
         let commit_alone = matches!(control, Some(StatementKind::Commit | StatementKind::Rollback));
         let mut waited_ns = open.begin_waited_ns;
         let mut would = open.begin_would;
@@ -132,6 +139,16 @@ impl Transactions {
             self.scope = event.scope;
         }
         Some(Ended { begin_alone: open.begin_alone, commit_alone, would, waited_ns })
+    }
+
+    /// Levels that are set between transactions. One that is set for the session holds for the next one, too.
+    fn set_levels(&mut self, event: &Event<'_>) {
+        for set in event.runs.iter().filter_map(|run| run.facts.sets_level) {
+            self.next_is_snapshot = set.is_snapshot;
+            if set.of_session {
+                self.all_are_snapshots = set.is_snapshot;
+            }
+        }
     }
 
     /// Takes trips away that another finding is booked for.

@@ -83,3 +83,29 @@ fn rows_that_are_inserted_one_by_one_are_found() {
     assert_eq!(only(&books.summary.findings).code, Code::CommitPerRow);
     assert_eq!(only(&books.summary.findings).would.exact, 0, "there are no remedies for it");
 }
+
+/// A block that was asked for so that its reads see one state has its use.
+#[test]
+fn a_rollback_behind_reads_is_found_unless_they_were_to_see_one_state() {
+    const BEGUN: &[u8] = b"\0\0\0\x03\0\0\0";
+    let rolled_back = |before: &str, begin: &str, read: &str| {
+        let mut stage = Stage::serving();
+        stage.turn(&query(before), &[OK]);
+        for number in 0..6 {
+            stage.turn(&query(begin), &[BEGUN]);
+            let rows = result(&[("n", BIGINT)], &[row(&["5"])], b"\xfe\0\0\x03\0");
+            stage.turn(&query(&format!("SELECT n FROM a WHERE id = {number}{read}")), &slices(&rows));
+            stage.turn(&query("ROLLBACK"), &[OK]);
+        }
+        let findings = stage.books().summary.findings;
+        findings.iter().any(|finding| finding.code == Code::RollbackOfRead)
+    };
+    let begin = "START TRANSACTION";
+    assert!(rolled_back("DO 1", begin, ""));
+    assert!(rolled_back("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED", begin, ""));
+    assert!(!rolled_back("DO 1", "START TRANSACTION WITH CONSISTENT SNAPSHOT", ""));
+    assert!(!rolled_back("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ", begin, ""));
+    assert!(!rolled_back("DO 1", begin, " LOCK IN SHARE MODE"));
+    // For the next transaction only.
+    assert!(rolled_back("SET TRANSACTION ISOLATION LEVEL SERIALIZABLE", begin, ""));
+}
