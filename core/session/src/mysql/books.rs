@@ -22,8 +22,8 @@ use crate::units::Units;
 
 /// Longest text of the server that is kept of a refused session, in bytes.
 const REFUSAL_BYTES_MAX: usize = 1024;
-/// Where the server gave no state.
-const NO_STATE: [u8; 5] = *b"?????";
+/// Where the server gave no state: as its manual says for errors without one.
+const NO_STATE: [u8; 5] = *b"HY000";
 
 /// Why nothing more of a connection is understood. It passes on as it did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -121,6 +121,7 @@ impl Books {
         if self.phase != Phase::Greeting {
             return self.count_unasked();
         }
+        self.opened_unseen(now);
         self.phase = Phase::Refused;
         let outcome = failure(error.state);
         let number = self.units.oldest();

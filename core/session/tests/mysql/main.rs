@@ -338,6 +338,8 @@ fn a_server_that_does_not_let_the_client_in_is_quoted() {
     stage.server(&[(0, b"\xff\x10\x04Too many connections")]);
     let books = stage.books();
     assert_eq!(books.summary.refusals[0].message, "Too many connections");
+    assert_eq!((books.summary.connections, books.summary.sessions, books.summary.trips.connect), (1, 0, 1));
+    assert_eq!(books.summary.refusals[0].sqlstate, "HY000");
     let mut stage = Stage::greeted(PLAIN);
     stage.client(&[(1, &login(PLAIN, &[]))]);
     stage.server(&[(2, b"\xff\x15\x04#28000Access denied for user 'me'@'localhost'")]);
