@@ -17,6 +17,7 @@ use crate::demo::DemoOptions;
 use crate::distance::{DistanceOptions, ForecastOptions};
 use crate::examples;
 use crate::explain::ExplainOptions;
+use crate::files::Files;
 use crate::judge::JudgeOptions;
 #[cfg(feature = "lab")]
 use crate::lab::LabOptions;
@@ -192,6 +193,11 @@ pub(crate) struct TlsOptions {
 }
 
 impl TlsOptions {
+    /// Puts the files of these options into those of the command.
+    pub(crate) fn files(&self, files: Files) -> Files {
+        files.reads("--tls-cert", self.tls_cert.as_deref()).reads("--tls-key", self.tls_key.as_deref())
+    }
+
     /// What clients are offered; `is_default` where TLS is offered without being asked for.
     pub(crate) fn acceptor(&self, is_default: bool) -> Result<Option<TlsAcceptor>, TlsError> {
         match (&self.tls_cert, &self.tls_key) {
@@ -460,6 +466,11 @@ pub(crate) struct WatchOptions {
 }
 
 impl WatchOptions {
+    /// Puts the files of these options into those of the command.
+    pub(crate) fn files(&self, files: Files) -> Files {
+        files.writes("--trace", self.trace.as_deref()).writes("--learned", self.learned.as_deref())
+    }
+
     /// Puts the options into a gateway's configuration.
     pub(crate) fn apply(&self, config: GatewayConfig) -> GatewayConfig {
         GatewayConfig {

@@ -17,8 +17,9 @@ use crate::{link, memory, stop};
 /// `onetrip gateway`.
 pub(crate) fn gateway(options: &GatewayOptions) -> Result<ExitCode> {
     memory::keep_small();
+    let files = options.tls.files(options.watch.files(options.judge.files()));
+    options.output.check(files)?;
     let judge = Judge::new(&options.judge)?;
-    options.output.check()?;
     let environment = Environment::of_this_process();
     let upstream = Upstream::find(options.upstream.as_deref(), &[], &environment)?;
     check_upstream(&upstream.conninfo)?;

@@ -5,6 +5,7 @@ use clap::Args;
 use onetrip_ledger::judge::{Allow, Base, Increase, Judgement, Limit, Rules, Ruling, Snapshot, budget};
 use onetrip_ledger::{Code, Mutes, Summary};
 
+use crate::files::Files;
 use crate::say::say;
 use crate::trace::summarise;
 
@@ -52,6 +53,20 @@ pub(crate) struct JudgeOptions {
     /// Judge a run although records are missing
     #[arg(long)]
     pub(crate) allow_loss: bool,
+}
+
+impl JudgeOptions {
+    /// The files of these options.
+    pub(crate) fn files(&self) -> Files {
+        let files = Files::default()
+            .reads("--budget-file", self.budget_file.as_deref())
+            .reads("--mute", self.mute.as_deref())
+            .reads("--compare", self.compare.as_deref());
+        match self.update {
+            true => files.writes("--snapshot", self.snapshot.as_deref()),
+            false => files.reads("--snapshot", self.snapshot.as_deref()),
+        }
+    }
 }
 
 /// Everything that a run is judged by, read and checked before the run.

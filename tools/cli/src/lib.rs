@@ -15,6 +15,7 @@ mod examples;
 mod exit;
 mod explain;
 mod export;
+mod files;
 mod gateway;
 mod judge;
 #[cfg(feature = "lab")]

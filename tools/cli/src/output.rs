@@ -15,6 +15,7 @@ use onetrip_report::{Report, RunInfo, Screen, Style};
 
 use crate::distance::DistanceOptions;
 use crate::exit::ExitCode;
+use crate::files::Files;
 use crate::judge::Judge;
 use crate::masked::masked;
 use crate::say::say;
@@ -85,8 +86,9 @@ pub(crate) struct Subject<'a> {
 }
 
 impl OutputOptions {
-    /// Finds out before a run what could not be written after it.
-    pub(crate) fn check(&self) -> Result<()> {
+    /// Finds out before a run what could not be written after it, or would be written over one of its files.
+    pub(crate) fn check(&self, files: Files) -> Result<()> {
+        self.pages.add_to(files.writes("--output", self.output.as_deref())).check()?;
         let files = [&self.output, &self.pages.html, &self.pages.chart];
         for file in files.into_iter().flatten() {
             let directory = match file.parent() {
@@ -101,6 +103,13 @@ impl OutputOptions {
             }
         }
         Ok(())
+    }
+}
+
+impl PageOptions {
+    /// Puts the files into those of the command.
+    pub(crate) fn add_to(&self, files: Files) -> Files {
+        files.writes("--html", self.html.as_deref()).writes("--chart", self.chart.as_deref())
     }
 }
 

@@ -49,8 +49,9 @@ const NAMED_WORDS: usize = 4;
 
 /// `onetrip run`.
 pub(crate) fn run(options: &RunOptions) -> Result<ExitCode> {
+    let files = options.tls.files(options.watch.files(options.judge.files()));
+    options.output.check(files)?;
     let judge = Judge::new(&options.judge)?;
-    options.output.check()?;
     let mut environment = Environment::of_this_process();
     environment.command.clone_from(&options.program);
     let upstream =
