@@ -2,7 +2,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use onetrip_ledger::judge::{Allow, Base, Increase, Judgement, Limit, Rules, Ruling, Snapshot, budget};
+use onetrip_ledger::judge::{
+    Allow, Base, Increase, Judgement, Limit, Rules, Ruling, Snapshot, budget, mutes,
+};
 use onetrip_ledger::{Code, Mutes, Summary};
 
 use crate::files::Files;
@@ -84,7 +86,7 @@ impl Judge {
             limits.extend(budget::parse_file(&read(path)?).with_context(|| format!("{}", path.display()))?);
         }
         let mutes = match &options.mute {
-            Some(path) => Mutes::parse(&read(path)?).with_context(|| format!("{}", path.display()))?,
+            Some(path) => mutes::parse_file(&read(path)?).with_context(|| format!("{}", path.display()))?,
             None => Mutes::default(),
         };
         let base = options.compare.as_deref().map(|path| base(path, &mutes)).transpose()?;

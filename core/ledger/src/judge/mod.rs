@@ -3,6 +3,7 @@
 
 pub mod budget;
 pub mod compare;
+pub mod mutes;
 pub mod snapshot;
 
 mod nearest;

@@ -57,3 +57,16 @@ fn no_output_is_written_over_an_input() {
     let done = onetrip().args(["report", "-o", "/dev/null", "--html", "/dev/null", &trace]).output().unwrap();
     assert!(done.status.success(), "{}", text(&done.stderr));
 }
+
+#[test]
+fn a_blank_statement_is_no_mute() {
+    let directory = tempfile::tempdir().unwrap();
+    let mutes = directory.path().join("mutes.toml");
+    for blank in ["", " "] {
+        fs::write(&mutes, format!("[[mute]]\nstatement = \"{blank}\"\n")).unwrap();
+        let done = run(&["--mute", mutes.to_str().unwrap(), "--fail-on", "OT001"], &psql_script(LOOP));
+        let said = text(&done.stderr);
+        assert_eq!(done.status.code(), Some(125), "{said}");
+        assert!(said.contains("would mute everything"), "{said}");
+    }
+}
