@@ -35,11 +35,14 @@ pub(crate) struct JudgeOptions {
     /// Fail if the run has more than N extra trips compared with BASE, or N%
     #[arg(long, value_name = "N%|N", requires = "compare")]
     pub(crate) max_increase: Option<Increase>,
-    /// Fail unless the run and each scope have exactly the trips in this file [default file: trips.lock]
+    /// Fail unless trips and connections of the run, and trips of each scope, are those in this file [default file: trips.lock]
+    ///
+    /// The trips of the run are those after the login. Without a line in the file, connections are not compared.
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "trips.lock")]
     pub(crate) snapshot: Option<PathBuf>,
     /// Write the snapshot's file instead of comparing
     ///
+    /// Connections are left out if the file is there and does not have them.
     /// With --allow-missing-scopes, the entries of scopes that did not occur are kept.
     #[arg(long, requires = "snapshot")]
     pub(crate) update: bool,
@@ -142,6 +145,9 @@ impl Judge {
             return Ok(Ruling::Unjudged);
         }
         let mut now = Snapshot::of(summary);
+        if let Some(earlier) = earlier {
+            now = now.replacing(earlier);
+        }
         if let Some(earlier) = earlier.clone().filter(|_| self.rules.allow.missing_scopes) {
             now = now.with_others_of(earlier);
         }

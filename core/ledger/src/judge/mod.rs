@@ -226,6 +226,9 @@ impl Rules {
         if let Some(trips) = snapshot.work_trips {
             verdicts.push(expected(None, Measure::WorkTrips, trips));
         }
+        if let Some(connections) = snapshot.connections {
+            verdicts.push(expected(None, Measure::Connections, connections));
+        }
         for (label, numbers) in &snapshot.scopes {
             let known = |name: &str| snapshot::NAMES.iter().find(|(known, _)| *known == name);
             let is_missing = find(label, summary).is_none();

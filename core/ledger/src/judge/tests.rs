@@ -179,6 +179,10 @@ fn a_snapshot_is_kept_by_the_same_numbers_only() {
         other.scopes.get_mut("checkout").unwrap().insert("trips", trips);
         assert_eq!(ruling(&rules(other), &summary()), failed());
     }
+    let other = Snapshot { connections: Some(5), ..same.clone() };
+    assert_eq!(ruling(&rules(other), &summary()), failed());
+    let without = Snapshot { connections: None, ..same.clone() };
+    assert_eq!(ruling(&rules(without), &summary()), passed());
     let mut fewer = same.clone();
     fewer.scopes.remove("checkout");
     assert_eq!(

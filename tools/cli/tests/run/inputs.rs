@@ -70,3 +70,27 @@ fn a_blank_statement_is_no_mute() {
         assert!(said.contains("would mute everything"), "{said}");
     }
 }
+
+#[test]
+fn a_snapshot_holds_connections_unless_somebody_left_them_out() {
+    let directory = tempfile::tempdir().unwrap();
+    let lock = directory.path().join("trips.lock");
+    let snapshot = format!("--snapshot={}", lock.display());
+    let code = |options: &[&str], script: &str| run(options, script).status.code();
+    let split = "psql -qAtc 'SELECT 1'; psql -qAtc 'SELECT 2'";
+    assert_eq!(code(&[&snapshot, "--update"], TWO), Some(0));
+    assert_eq!(code(&[&snapshot], TWO), Some(0));
+    let done = run(&[&snapshot], split);
+    let said = text(&done.stderr);
+    assert_eq!(done.status.code(), Some(90), "{said}");
+    assert!(said.contains("2 connections, 1 in the snapshot"), "{said}");
+    let held = fs::read_to_string(&lock).unwrap();
+    fs::write(&lock, held.replace("connections = 1\n", "")).unwrap();
+    assert_eq!(code(&[&snapshot], split), Some(0));
+    assert_eq!(
+        code(&[&snapshot, "--update"], "psql -qAt -c 'SELECT 1' -c 'SELECT 2' -c 'SELECT 3'"),
+        Some(0)
+    );
+    let held = fs::read_to_string(&lock).unwrap();
+    assert!(held.contains("work-trips = 3") && !held.contains("connections"), "{held}");
+}
