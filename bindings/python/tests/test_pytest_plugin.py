@@ -134,3 +134,32 @@ def test_run_brings_a_plugin_where_the_package_is_not_and_shows_each_tests_trips
     broken = pytester.run(command, "run", "--budget-file", str(budget), "--", *tests)
     assert broken.ret == 90
     assert "test_shop.py::test_asks[4]" in broken.stderr.str()
+
+
+@pytest.mark.usefixtures("where")
+def test_marks_are_kept_by_the_plugin_of_run_where_the_package_is_not(
+    pytester: pytest.Pytester, command: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    pytester.makepyfile(test_shop=TESTS.format(driver="psycopg"))
+    tests = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--strict-markers"]
+    ended = pytester.run(command, "run", "--", *tests)
+    check(ended.stdout.str())
+    assert ended.ret == 1
+    pytester.makepyfile(test_shop="import pytest\n\n@pytest.mark.trips(1)\ndef test_elsewhere():\n    pass\n")
+    shown = pytester.run(command, "run", "--", *tests).stdout.str()
+    assert "spent none that the gateway could see" in shown
+    assert "counts every driver" not in shown, "it runs behind a gateway"
+    pytester.makepyfile(test_shop="import pytest\n\n@pytest.mark.trips(-1)\ndef test_wrong():\n    pass\n")
+    assert "takes numbers of trips" in pytester.run(command, "run", "--", *tests).stdout.str()
+    pytester.makepyfile(test_shop="import pytest\n\n@pytest.mark.trips\ndef test_travel():\n    pass\n")
+    assert "1 passed" in pytester.run(command, "run", "--", *tests).stdout.str(), "another's mark of this name"
+
+
+@pytest.mark.usefixtures("where")
+def test_behind_a_gateway_nobody_is_told_to_run_behind_one(pytester: pytest.Pytester, command: Path) -> None:
+    pytester.makepyfile("import pytest\n\n@pytest.mark.trips(1)\ndef test_elsewhere():\n    pass\n")
+    shown = pytester.run(command, "run", "--", sys.executable, "-m", "pytest").stdout.str()
+    assert "spent none that the gateway could see" in shown
+    assert "counts every driver" not in shown
