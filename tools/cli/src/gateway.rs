@@ -12,6 +12,7 @@ use crate::judge::Judge;
 use crate::learned::Learned;
 use crate::output::{Stream, Subject, write};
 use crate::say::{self, say};
+use crate::trace::Written;
 use crate::{link, memory, stop};
 
 /// `onetrip gateway`.
@@ -35,6 +36,7 @@ pub(crate) fn gateway(options: &GatewayOptions) -> Result<ExitCode> {
     let mut signals = stop::Waiter::new()?;
     signals.survive_file_limits();
     let gateway = Gateway::start(config)?;
+    let written = Written::begun(options.watch.trace.as_deref());
     say::wait_for_nobody();
     let common = gateway.common();
     learned.teach(&common);
@@ -51,7 +53,8 @@ pub(crate) fn gateway(options: &GatewayOptions) -> Result<ExitCode> {
     let analysis = outcome.analyzer.finish(&judge.mutes);
     let how = format!("Point the program at {address}, or run it with: onetrip run PROGRAM");
     let trace = options.watch.trace.as_ref().map(|path| path.display().to_string());
-    let run = RunInfo { trace, trace_error: outcome.trace_error, ..RunInfo::default() };
+    let trace_error = outcome.trace_error.or_else(|| written.loss());
+    let run = RunInfo { trace, trace_error, ..RunInfo::default() };
     let subject = Subject {
         run: Some(&run),
         how_to_connect: &how,

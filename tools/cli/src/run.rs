@@ -32,6 +32,7 @@ use crate::output::{Stream, Subject, write};
 use crate::pytest::name_tests;
 use crate::say::{explained, say};
 use crate::stop::survive_file_limits;
+use crate::trace::Written;
 
 /// Name of the gateway's socket.
 const SOCKET: &str = ".s.PGSQL.5432";
@@ -67,6 +68,7 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode> {
     let is_postgres = upstream.conninfo.protocol == Protocol::Postgres;
     let has_own_certificate = is_postgres && config.client_tls.is_some() && options.tls.tls_cert.is_none();
     let gateway = Gateway::start(config)?;
+    let written = Written::begun(options.watch.trace.as_deref());
     let calls = Arc::new(Mutex::new(Calls::of(&gateway)));
     let common = gateway.common();
     learned.teach(&common);
@@ -108,7 +110,8 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode> {
     let database = (!is_open).then_some(&upstream.conninfo);
     let how = how_to_connect(&redirect, &address.to_string(), &ended.places, database);
     let preloaded = preload.map(|_| Redirected { by: "preload", connections: None });
-    let run = ended.describe(options, &redirect, preloaded, outcome.trace_error);
+    let trace_error = outcome.trace_error.or_else(|| written.loss());
+    let run = ended.describe(options, &redirect, preloaded, trace_error);
     let subject = Subject {
         run: Some(&run),
         how_to_connect: &how,

@@ -3,6 +3,8 @@
 mod common;
 #[path = "run/inputs.rs"]
 mod inputs;
+#[path = "run/uncounted.rs"]
+mod uncounted;
 #[path = "run/verdicts.rs"]
 mod verdicts;
 
