@@ -212,6 +212,8 @@ pub(crate) fn analyze(options: &AnalyzeOptions) -> Result<ExitCode> {
         network: Some(&network),
         sides: both.as_ref(),
         unread,
+        uncounted: Vec::new(),
+        mixed_scopes: None,
         has_failed: false,
     };
     write(analysis, subject, &judge, &options.output, Stream::Output)

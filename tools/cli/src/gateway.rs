@@ -7,6 +7,7 @@ use onetrip_target::launch::{Source, Upstream};
 use onetrip_target::{Conninfo, Environment, Protocol};
 
 use crate::args::{GatewayOptions, TlsOptions, WatchOptions};
+use crate::descriptors::Descriptors;
 use crate::exit::ExitCode;
 use crate::judge::Judge;
 use crate::learned::Learned;
@@ -35,6 +36,7 @@ pub(crate) fn gateway(options: &GatewayOptions) -> Result<ExitCode> {
     let learned = Learned::open(&options.watch)?;
     let mut signals = stop::Waiter::new()?;
     signals.survive_file_limits();
+    Descriptors::raise();
     let gateway = Gateway::start(config)?;
     let written = Written::begun(options.watch.trace.as_deref());
     say::wait_for_nobody();
@@ -63,6 +65,8 @@ pub(crate) fn gateway(options: &GatewayOptions) -> Result<ExitCode> {
         network: None,
         sides: None,
         unread: None,
+        uncounted: Vec::new(),
+        mixed_scopes: None,
         has_failed: false,
     };
     let written = write(analysis, subject, &judge, &options.output, Stream::Output);

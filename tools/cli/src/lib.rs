@@ -10,6 +10,7 @@ mod call_sites;
 mod capture;
 mod control;
 mod demo;
+mod descriptors;
 mod distance;
 mod examples;
 mod exit;

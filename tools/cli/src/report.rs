@@ -20,6 +20,8 @@ pub(crate) fn report(options: &ReportOptions) -> Result<ExitCode> {
         network: None,
         sides: None,
         unread: None,
+        uncounted: Vec::new(),
+        mixed_scopes: None,
         has_failed: false,
     };
     write(analysis, subject, &judge, &options.output, Stream::Output)

@@ -94,3 +94,15 @@ fn a_snapshot_holds_connections_unless_somebody_left_them_out() {
     let held = fs::read_to_string(&lock).unwrap();
     assert!(held.contains("work-trips = 3") && !held.contains("connections"), "{held}");
 }
+
+#[test]
+fn a_run_whose_program_failed_is_nothing_to_compare_with() {
+    let directory = tempfile::tempdir().unwrap();
+    let base = directory.path().join("base.json");
+    let base = base.to_str().unwrap();
+    assert_eq!(run(&["--format", "json", "-o", base], &format!("{TWO}; exit 7")).status.code(), Some(7));
+    let done = run(&["--compare", base, "--max-increase", "5%"], TWO);
+    let said = text(&done.stderr);
+    assert_eq!(done.status.code(), Some(91), "{said}");
+    assert!(said.contains("cannot be compared with: its program failed"), "{said}");
+}
