@@ -55,6 +55,7 @@ class Counter(Protocol):
     """Who counts."""
 
     name: str
+    way_out: str
 
     def counts(self) -> Counts: ...
     def set_scope(self, label: str) -> None: ...
@@ -64,6 +65,7 @@ class Own:
     """The package's own connections."""
 
     name = "the package (which sees its own connections)"
+    way_out = "`onetrip run -- pytest` counts every driver's"
 
     def counts(self) -> Counts:
         from onetrip import _native
@@ -78,6 +80,7 @@ class Gateway:
     """The gateway that pytest runs behind."""
 
     name = "the gateway"
+    way_out = "the report of `onetrip run` says what it saw"
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -140,7 +143,7 @@ class Plugin:
         if self.unseen:
             terminalreporter.write_line(
                 f"onetrip: {self.unseen} test(s) with a trips mark spent none that {self.counter.name} could see; "
-                "`onetrip run -- pytest` counts every driver's"
+                f"{self.counter.way_out}"
             )
 
 

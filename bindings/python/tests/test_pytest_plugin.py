@@ -134,3 +134,68 @@ def test_run_brings_a_plugin_where_the_package_is_not_and_shows_each_tests_trips
     broken = pytester.run(command, "run", "--budget-file", str(budget), "--", *tests)
     assert broken.ret == 90
     assert "test_shop.py::test_asks[4]" in broken.stderr.str()
+
+
+@pytest.mark.usefixtures("where")
+def test_marks_are_kept_by_the_plugin_of_run_where_the_package_is_not(
+    pytester: pytest.Pytester, command: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    pytester.makepyfile(test_shop=TESTS.format(driver="psycopg"))
+    tests = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--strict-markers"]
+    ended = pytester.run(command, "run", "--", *tests)
+    check(ended.stdout.str())
+    assert ended.ret == 1
+    pytester.makepyfile(test_shop="import pytest\n\n@pytest.mark.trips(1)\ndef test_elsewhere():\n    pass\n")
+    shown = pytester.run(command, "run", "--", *tests).stdout.str()
+    assert "spent none that the gateway could see" in shown
+    assert "counts every driver" not in shown, "it runs behind a gateway"
+    pytester.makepyfile(test_shop="import pytest\n\n@pytest.mark.trips(-1)\ndef test_wrong():\n    pass\n")
+    assert "takes numbers of trips" in pytester.run(command, "run", "--", *tests).stdout.str()
+    pytester.makepyfile(test_shop="import pytest\n\n@pytest.mark.trips\ndef test_travel():\n    pass\n")
+    assert "1 passed" in pytester.run(command, "run", "--", *tests).stdout.str(), "another's mark of this name"
+
+
+@pytest.mark.usefixtures("where")
+def test_behind_a_gateway_nobody_is_told_to_run_behind_one(pytester: pytest.Pytester, command: Path) -> None:
+    pytester.makepyfile("import pytest\n\n@pytest.mark.trips(1)\ndef test_elsewhere():\n    pass\n")
+    shown = pytester.run(command, "run", "--", sys.executable, "-m", "pytest").stdout.str()
+    assert "spent none that the gateway could see" in shown
+    assert "counts every driver" not in shown
+
+
+BUSY = """
+import os, time, psycopg
+
+def test_busy():
+    open("busy", "w").close()
+    with psycopg.connect(autocommit=True) as connection:
+        connection.execute("SELECT 1")
+        deadline = time.monotonic() + 60
+        while not os.path.exists("other") and os.environ.get("TWO") and time.monotonic() < deadline:
+            time.sleep(0.01)
+        connection.execute("SELECT 2")
+"""
+OTHER = """
+def test_other():
+    open("other", "w").close()
+"""
+
+
+@pytest.mark.usefixtures("where")
+def test_two_runners_at_once_leave_no_test_to_be_judged(
+    pytester: pytest.Pytester, command: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    pytester.makepyfile(test_busy=BUSY, test_other=OTHER)
+    (pytester.path / "b.toml").write_text('[scope."test_busy.py::test_busy"]\ntrips = 9\n')
+    python = f"{sys.executable} -m pytest -q -p no:cacheprovider"
+    run = [command, "run", "--budget-file", "b.toml", "--"]
+    assert pytester.run(*run, "sh", "-c", f"{python} test_busy.py && {python} test_other.py").ret == 0
+    both = f"TWO=1 {python} test_busy.py & while [ ! -e busy ]; do sleep 0.1; done; {python} test_other.py; wait"
+    for name in ("busy", "other"):
+        (pytester.path / name).unlink()
+    mixed = pytester.run(*run, "sh", "-c", both)
+    assert mixed.ret == 91
+    assert "two test runners named tests at the same time" in mixed.stderr.str()

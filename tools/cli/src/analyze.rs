@@ -21,6 +21,7 @@ use crate::distance::DistanceOptions;
 use crate::examples;
 use crate::exit::ExitCode;
 use crate::export;
+use crate::files::Files;
 use crate::judge::{Judge, JudgeOptions};
 use crate::output::{OutputOptions, Stream, Subject, write};
 use crate::progress::{self, style};
@@ -127,8 +128,8 @@ impl CaptureExport {
 
 /// `onetrip analyze`.
 pub(crate) fn analyze(options: &AnalyzeOptions) -> Result<ExitCode> {
+    options.output.check(files(options))?;
     let judge = Judge::new(&options.judge)?;
-    options.output.check()?;
     let mut exporting = Exporting::new(&options.what)?;
     let keys = options.what.keylog.as_deref().map(read_keys).transpose()?;
     let progress = Arc::new(Progress::default());
@@ -211,9 +212,25 @@ pub(crate) fn analyze(options: &AnalyzeOptions) -> Result<ExitCode> {
         network: Some(&network),
         sides: both.as_ref(),
         unread,
+        uncounted: Vec::new(),
+        mixed_scopes: None,
         has_failed: false,
     };
     write(analysis, subject, &judge, &options.output, Stream::Output)
+}
+
+/// The files that are read and written, but for the report's.
+fn files(options: &AnalyzeOptions) -> Files {
+    let (what, sides) = (&options.what, &options.sides);
+    let captures = options.files.iter().chain(&sides.client).chain(&sides.server);
+    let files = captures.fold(options.judge.files(), |files, capture| {
+        let path = if capture.as_os_str() == "-" { Path::new("/dev/stdin") } else { capture };
+        files.reads("a capture", Some(path))
+    });
+    files
+        .reads("--keylog", what.keylog.as_deref())
+        .writes("--trace", what.trace.as_deref())
+        .writes("--export-to", what.export_to.as_deref())
 }
 
 /// The key log, as it is now: sessions that begin later are not in it.

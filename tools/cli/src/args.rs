@@ -17,6 +17,7 @@ use crate::demo::DemoOptions;
 use crate::distance::{DistanceOptions, ForecastOptions};
 use crate::examples;
 use crate::explain::ExplainOptions;
+use crate::files::Files;
 use crate::judge::JudgeOptions;
 #[cfg(feature = "lab")]
 use crate::lab::LabOptions;
@@ -113,7 +114,7 @@ much. MySQL and MariaDB are only watched, and not inside TLS that a client speak
 
 The report goes to standard error, or to the file of --output. The exit code is the program's, if that is not 0. \
 It is 90 if a check failed (a budget was exceeded, or --fail-on found something). It is 91 if the run could not be judged: no session was \
-opened, a scope did not occur, or records are missing. 125 is a failure of onetrip itself.";
+opened, a scope did not occur, records are missing, or the program spent something where nobody counted. 125 is a failure of onetrip itself.";
 
 #[derive(Debug, Args)]
 #[command(before_help = examples::RUN, after_help = RUN_HELP)]
@@ -145,6 +146,12 @@ pub(crate) struct RunOptions {
     pub(crate) watch: WatchOptions,
     #[command(flatten)]
     pub(crate) judge: JudgeOptions,
+    /// Judge a run although connections were still open after the program had ended
+    #[arg(long, help_heading = "Judging")]
+    pub(crate) allow_background: bool,
+    /// Judge a run although the program was also connected to the database past the gateway
+    #[arg(long, help_heading = "Judging")]
+    pub(crate) allow_bypass: bool,
     #[command(flatten)]
     pub(crate) distance: DistanceOptions,
     #[command(flatten)]
@@ -192,6 +199,11 @@ pub(crate) struct TlsOptions {
 }
 
 impl TlsOptions {
+    /// Puts the files of these options into those of the command.
+    pub(crate) fn files(&self, files: Files) -> Files {
+        files.reads("--tls-cert", self.tls_cert.as_deref()).reads("--tls-key", self.tls_key.as_deref())
+    }
+
     /// What clients are offered; `is_default` where TLS is offered without being asked for.
     pub(crate) fn acceptor(&self, is_default: bool) -> Result<Option<TlsAcceptor>, TlsError> {
         match (&self.tls_cert, &self.tls_key) {
@@ -460,6 +472,11 @@ pub(crate) struct WatchOptions {
 }
 
 impl WatchOptions {
+    /// Puts the files of these options into those of the command.
+    pub(crate) fn files(&self, files: Files) -> Files {
+        files.writes("--trace", self.trace.as_deref()).writes("--learned", self.learned.as_deref())
+    }
+
     /// Puts the options into a gateway's configuration.
     pub(crate) fn apply(&self, config: GatewayConfig) -> GatewayConfig {
         GatewayConfig {

@@ -14,12 +14,13 @@ use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use onetrip_gateway::Common;
+use onetrip_ledger::judge::Reason;
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -47,7 +48,36 @@ pub(crate) struct Control {
 struct Answering {
     common: Arc<Common>,
     has_tests: AtomicBool,
+    runners: Mutex<Runners>,
     clients: Arc<Semaphore>,
+}
+
+/// Who names tests.
+#[derive(Debug, Default)]
+struct Runners {
+    /// The process whose test is under way.
+    busy: Option<i32>,
+    are_mixed: bool,
+}
+
+impl Runners {
+    /// A process names its test, or says that it has ended.
+    fn hear(&mut self, process: Option<i32>, is_begun: bool) {
+        let Some(process) = process else { return };
+        // One that has died in its test does not say that it has ended.
+        let other = self.busy.filter(|busy| *busy != process && is_alive(*busy));
+        self.are_mixed |= is_begun && other.is_some();
+        match (is_begun, other) {
+            (true, _) => self.busy = Some(process),
+            (false, None) => self.busy = None,
+            (false, Some(_)) => {}
+        }
+    }
+}
+
+fn is_alive(process: i32) -> bool {
+    // Where the system does not tell, it is.
+    !Path::new("/proc/self").exists() || Path::new(&format!("/proc/{process}")).exists()
 }
 
 impl Control {
@@ -61,7 +91,8 @@ impl Control {
         let listener =
             UnixListener::bind(directory.path().join("control")).context("cannot listen for tests")?;
         let (has_tests, clients) = (AtomicBool::new(false), Arc::new(Semaphore::new(CLIENTS_MAX)));
-        Ok(Self { directory, listener, answering: Arc::new(Answering { common, has_tests, clients }) })
+        let answering = Answering { common, has_tests, runners: Mutex::default(), clients };
+        Ok(Self { directory, listener, answering: Arc::new(answering) })
     }
 
     /// Where it listens.
@@ -74,9 +105,10 @@ impl Control {
         self.directory.path()
     }
 
-    /// Deletes the directory, unless a process goes on that was told of it: it may start others that look for what is there.
-    pub(crate) fn close(self) {
-        if is_told_of(self.directory.path()) {
+    /// Deletes the directory. If it `has_modules`, it stays where a process goes on that was told of it: that may start
+    /// others, which do not start without them.
+    pub(crate) fn close(self, has_modules: bool) {
+        if has_modules && is_told_of(self.directory.path()) {
             let _ = self.directory.keep();
         }
     }
@@ -84,6 +116,17 @@ impl Control {
     /// Whether a runner has named a test.
     pub(crate) fn has_tests(&self) -> bool {
         self.answering.has_tests.load(Ordering::Relaxed)
+    }
+
+    /// Why trips may be booked on another test than the one that spent them: one runner named a test while that of
+    /// another was under way.
+    pub(crate) fn mixed_tests(&self) -> Option<Reason> {
+        let are_mixed = self.answering.runners.lock().unwrap_or_else(PoisonError::into_inner).are_mixed;
+        are_mixed.then(|| {
+            Reason::always(
+                "two test runners named tests at the same time, so trips are booked on tests of the other",
+            )
+        })
     }
 
     /// Serves clients, forever.
@@ -133,6 +176,7 @@ pub(crate) async fn serve_each<S>(
 
 impl Answering {
     async fn answer(&self, mut stream: UnixStream) -> io::Result<()> {
+        let process = stream.peer_cred().ok().and_then(|peer| peer.pid());
         let (read, mut write) = stream.split();
         let mut lines = BufReader::new(read.take(LINE_BYTES_MAX));
         loop {
@@ -145,11 +189,11 @@ impl Answering {
                 return Ok(());
             }
             lines.get_mut().set_limit(LINE_BYTES_MAX);
-            timeout(LINE_TIME_MAX, write.write_all(self.reply(&line).as_bytes())).await??;
+            timeout(LINE_TIME_MAX, write.write_all(self.reply(&line, process).as_bytes())).await??;
         }
     }
 
-    fn reply(&self, line: &[u8]) -> String {
+    fn reply(&self, line: &[u8], process: Option<i32>) -> String {
         let tally = &self.common.tally;
         let label = |word: &[u8]| {
             let rest = line.strip_prefix(word)?;
@@ -158,6 +202,8 @@ impl Answering {
         match (label(b"test"), label(b"scope")) {
             (Some(test), _) => {
                 self.has_tests.store(true, Ordering::Relaxed);
+                let mut runners = self.runners.lock().unwrap_or_else(PoisonError::into_inner);
+                runners.hear(process, !test.is_empty());
                 tally.set_scope(test);
             }
             (None, Some(scope)) => tally.set_scope(scope),
@@ -184,14 +230,31 @@ mod tests {
     #[test]
     fn a_command_is_a_whole_word() {
         let clients = Arc::new(Semaphore::new(1));
-        let answering = Answering { common: Arc::default(), has_tests: AtomicBool::new(false), clients };
+        let (has_tests, runners) = (AtomicBool::new(false), Mutex::default());
+        let answering = Answering { common: Arc::default(), has_tests, runners, clients };
         for line in ["testing x", "scopes", "counts x", "count", ""] {
-            assert!(answering.reply(line.as_bytes()).contains("error"), "{line:?}");
+            assert!(answering.reply(line.as_bytes(), None).contains("error"), "{line:?}");
         }
         assert!(!answering.has_tests.load(Ordering::Relaxed));
         for line in ["scope", "scope GET /", "counts", "test", "test\tone", "test one two"] {
-            assert!(answering.reply(line.as_bytes()).contains("connect_trips"), "{line:?}");
+            assert!(answering.reply(line.as_bytes(), None).contains("connect_trips"), "{line:?}");
         }
         assert!(answering.has_tests.load(Ordering::Relaxed));
+    }
+
+    #[test]
+    fn runners_are_mixed_if_one_names_a_test_within_that_of_another_that_lives() {
+        let me = i32::try_from(std::process::id()).unwrap();
+        let other = i32::try_from(std::os::unix::process::parent_id()).unwrap();
+        let heard = |lines: &[(i32, bool)]| {
+            let mut runners = Runners::default();
+            lines.iter().for_each(|(process, is_begun)| runners.hear(Some(*process), *is_begun));
+            runners.are_mixed
+        };
+        assert!(heard(&[(me, true), (other, true)]));
+        assert!(heard(&[(me, true), (other, false), (other, true)]));
+        assert!(!heard(&[(me, true), (me, false), (other, true), (other, false), (me, true)]));
+        assert!(!heard(&[(me, true), (me, true)]), "a runner need not say that a test has ended");
+        assert!(!heard(&[(i32::MAX, true), (me, true)]), "it has died");
     }
 }

@@ -11,6 +11,7 @@ use onetrip_report::Report;
 
 use crate::examples;
 use crate::exit::ExitCode;
+use crate::files::Files;
 use crate::output::{PageOptions, Stream, print, write_pages};
 use crate::trace::{summarise, tell_gaps};
 use crate::values::duration;
@@ -64,6 +65,7 @@ impl DistanceOptions {
 
 /// `onetrip forecast`.
 pub(crate) fn forecast(options: &ForecastOptions) -> Result<ExitCode> {
+    options.pages.add_to(Files::default().reads("the trace", Some(&options.trace))).check()?;
     let mut analysis = summarise(&options.trace, &Mutes::default())?;
     tell_gaps(&options.trace, &analysis.summary.gaps);
     options.distance.rank(&mut analysis.summary);

@@ -10,12 +10,15 @@ use onetrip_ledger::{Gaps, TraceReader};
 
 use crate::args::{ExportFormat, ExportOptions};
 use crate::exit::ExitCode;
+use crate::files::Files;
 use crate::progress::Progress;
 use crate::trace::tell_gaps;
 
 /// `onetrip export`.
 pub(crate) fn export(options: &ExportOptions) -> Result<ExitCode> {
     options.format.check()?;
+    let files = Files::default().reads("the trace", Some(&options.trace));
+    files.writes("--output", options.output.as_deref()).check()?;
     let gaps = write(&options.trace, options.format, options.output.as_deref())?;
     tell_gaps(&options.trace, &gaps);
     Ok(ExitCode::SUCCESS)

@@ -7,18 +7,21 @@ use onetrip_target::launch::{Source, Upstream};
 use onetrip_target::{Conninfo, Environment, Protocol};
 
 use crate::args::{GatewayOptions, TlsOptions, WatchOptions};
+use crate::descriptors::Descriptors;
 use crate::exit::ExitCode;
 use crate::judge::Judge;
 use crate::learned::Learned;
 use crate::output::{Stream, Subject, write};
 use crate::say::{self, say};
+use crate::trace::Written;
 use crate::{link, memory, stop};
 
 /// `onetrip gateway`.
 pub(crate) fn gateway(options: &GatewayOptions) -> Result<ExitCode> {
     memory::keep_small();
+    let files = options.tls.files(options.watch.files(options.judge.files()));
+    options.output.check(files)?;
     let judge = Judge::new(&options.judge)?;
-    options.output.check()?;
     let environment = Environment::of_this_process();
     let upstream = Upstream::find(options.upstream.as_deref(), &[], &environment)?;
     check_upstream(&upstream.conninfo)?;
@@ -33,7 +36,9 @@ pub(crate) fn gateway(options: &GatewayOptions) -> Result<ExitCode> {
     let learned = Learned::open(&options.watch)?;
     let mut signals = stop::Waiter::new()?;
     signals.survive_file_limits();
+    Descriptors::raise();
     let gateway = Gateway::start(config)?;
+    let written = Written::begun(options.watch.trace.as_deref());
     say::wait_for_nobody();
     let common = gateway.common();
     learned.teach(&common);
@@ -50,7 +55,8 @@ pub(crate) fn gateway(options: &GatewayOptions) -> Result<ExitCode> {
     let analysis = outcome.analyzer.finish(&judge.mutes);
     let how = format!("Point the program at {address}, or run it with: onetrip run PROGRAM");
     let trace = options.watch.trace.as_ref().map(|path| path.display().to_string());
-    let run = RunInfo { trace, trace_error: outcome.trace_error, ..RunInfo::default() };
+    let trace_error = outcome.trace_error.or_else(|| written.loss());
+    let run = RunInfo { trace, trace_error, ..RunInfo::default() };
     let subject = Subject {
         run: Some(&run),
         how_to_connect: &how,
@@ -59,6 +65,8 @@ pub(crate) fn gateway(options: &GatewayOptions) -> Result<ExitCode> {
         network: None,
         sides: None,
         unread: None,
+        uncounted: Vec::new(),
+        mixed_scopes: None,
         has_failed: false,
     };
     let written = write(analysis, subject, &judge, &options.output, Stream::Output);

@@ -2,9 +2,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use onetrip_ledger::judge::{Allow, Base, Increase, Judgement, Limit, Rules, Ruling, Snapshot, budget};
-use onetrip_ledger::{Code, Mutes, Summary};
+use onetrip_ledger::judge::{
+    Allow, Base, Increase, Judgement, Limit, Reason, Rules, Ruling, Snapshot, budget, mutes,
+};
+use onetrip_ledger::{Code, Mutes, Refusal, Summary};
 
+use crate::files::Files;
 use crate::say::say;
 use crate::trace::summarise;
 
@@ -32,11 +35,14 @@ pub(crate) struct JudgeOptions {
     /// Fail if the run has more than N extra trips compared with BASE, or N%
     #[arg(long, value_name = "N%|N", requires = "compare")]
     pub(crate) max_increase: Option<Increase>,
-    /// Fail unless the run and each scope have exactly the trips in this file [default file: trips.lock]
+    /// Fail unless trips and connections of the run, and trips of each scope, are those in this file [default file: trips.lock]
+    ///
+    /// The trips of the run are those after the login. Without a line in the file, connections are not compared.
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "trips.lock")]
     pub(crate) snapshot: Option<PathBuf>,
     /// Write the snapshot's file instead of comparing
     ///
+    /// Connections are left out if the file is there and does not have them.
     /// With --allow-missing-scopes, the entries of scopes that did not occur are kept.
     #[arg(long, requires = "snapshot")]
     pub(crate) update: bool,
@@ -54,6 +60,34 @@ pub(crate) struct JudgeOptions {
     pub(crate) allow_loss: bool,
 }
 
+impl JudgeOptions {
+    /// The files of these options.
+    pub(crate) fn files(&self) -> Files {
+        let files = Files::default()
+            .reads("--budget-file", self.budget_file.as_deref())
+            .reads("--mute", self.mute.as_deref())
+            .reads("--compare", self.compare.as_deref());
+        match self.update {
+            true => files.writes("--snapshot", self.snapshot.as_deref()),
+            false => files.reads("--snapshot", self.snapshot.as_deref()),
+        }
+    }
+}
+
+/// How the gateway begins to tell that it refuses a session itself.
+const OUT_OF_DESCRIPTORS: &str = "onetrip is out of file descriptors";
+
+/// What is missing from what was counted.
+#[derive(Debug, Default)]
+pub(crate) struct Missing {
+    /// Why records are missing, or the trace does not hold all of them.
+    pub(crate) incomplete: Option<String>,
+    /// What the program did where nobody counted.
+    pub(crate) uncounted: Vec<Reason>,
+    /// Why work may be booked on the wrong scope.
+    pub(crate) mixed_scopes: Option<Reason>,
+}
+
 /// Everything that a run is judged by, read and checked before the run.
 pub(crate) struct Judge {
     rules: Rules,
@@ -69,7 +103,7 @@ impl Judge {
             limits.extend(budget::parse_file(&read(path)?).with_context(|| format!("{}", path.display()))?);
         }
         let mutes = match &options.mute {
-            Some(path) => Mutes::parse(&read(path)?).with_context(|| format!("{}", path.display()))?,
+            Some(path) => mutes::parse_file(&read(path)?).with_context(|| format!("{}", path.display()))?,
             None => Mutes::default(),
         };
         let base = options.compare.as_deref().map(|path| base(path, &mutes)).transpose()?;
@@ -91,40 +125,50 @@ impl Judge {
     }
 
     /// Holds the rules against what was counted. Where not all was counted, or a trace does not hold all that was, nobody
-    /// can judge the run (`incomplete`: why).
-    pub(crate) fn judge(&self, summary: &Summary, incomplete: Option<String>) -> Judgement {
+    /// can judge the run.
+    pub(crate) fn judge(&self, summary: &Summary, missing: &Missing) -> Judgement {
         let mut judgement = self.rules.judge(summary);
-        match incomplete {
-            Some(reason) if !self.rules.is_empty() && !self.rules.allow.loss => {
-                judgement.trace_is_incomplete(reason);
-            }
-            _ => {}
+        let incomplete = missing.incomplete.as_ref().filter(|_| !self.rules.allow.loss);
+        if let Some(reason) = incomplete.filter(|_| !self.rules.is_empty()) {
+            judgement.trace_is_incomplete(Reason::loss(reason));
+        }
+        self.uncounted(summary, missing).for_each(|reason| judgement.is_too_little(&reason));
+        if let Some(reason) = &missing.mixed_scopes {
+            judgement.scopes_are_mixed(reason);
         }
         judgement
     }
 
+    /// What the program spent, or would have spent, beyond all that was counted.
+    fn uncounted(&self, summary: &Summary, missing: &Missing) -> impl Iterator<Item = Reason> {
+        let is_own = |refusal: &&Refusal| refusal.message.starts_with(OUT_OF_DESCRIPTORS);
+        let refused = summary.refusals.iter().filter(is_own);
+        let refused: u64 = refused.map(|refusal| refusal.sessions).sum();
+        let refused = (refused > 0 && !self.rules.allow.loss).then(|| {
+            let reason = "of the program's sessions, as it was out of file descriptors";
+            Reason::loss(format!("onetrip refused {refused} {reason}"))
+        });
+        missing.uncounted.clone().into_iter().chain(refused)
+    }
+
     /// Writes the snapshot anew, if that was asked for and the run can be taken for what is expected: not if the program
-    /// failed, or if something is missing from what was counted (`incomplete`). Returns whether all is well.
-    pub(crate) fn update(
-        &self,
-        summary: &Summary,
-        incomplete: Option<String>,
-        has_failed: bool,
-    ) -> Result<Ruling> {
+    /// failed, or if something is missing from what was counted. Returns whether all is well.
+    pub(crate) fn update(&self, summary: &Summary, missing: &Missing, has_failed: bool) -> Result<Ruling> {
         let Some((path, earlier)) = &self.update else { return Ok(Ruling::Passed) };
-        let incomplete = incomplete.filter(|_| !self.rules.allow.loss);
+        let incomplete = missing.incomplete.as_ref().filter(|_| !self.rules.allow.loss).map(Reason::loss);
         let unseen = self.rules.not_seen(summary).or_else(|| self.rules.not_seen_whole(&summary.gaps));
-        let unseen = unseen.or(incomplete);
-        let in_the_way = match (unseen, has_failed) {
-            (Some(reason), _) => Some(reason),
-            (None, true) => Some("the program failed".to_owned()),
-            (None, false) => None,
-        };
+        let unseen = unseen.or(incomplete).or_else(|| self.uncounted(summary, missing).next());
+        let unseen = unseen.or_else(|| missing.mixed_scopes.clone());
+        let failed = has_failed.then(|| Reason::always("the program failed"));
+        let in_the_way = unseen.or(failed);
         if let Some(reason) = in_the_way {
             say(format_args!("{} is not updated: {reason}", path.display()));
             return Ok(Ruling::Unjudged);
         }
         let mut now = Snapshot::of(summary);
+        if let Some(earlier) = earlier {
+            now = now.replacing(earlier);
+        }
         if let Some(earlier) = earlier.clone().filter(|_| self.rules.allow.missing_scopes) {
             now = now.with_others_of(earlier);
         }

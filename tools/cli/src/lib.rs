@@ -10,11 +10,13 @@ mod call_sites;
 mod capture;
 mod control;
 mod demo;
+mod descriptors;
 mod distance;
 mod examples;
 mod exit;
 mod explain;
 mod export;
+mod files;
 mod gateway;
 mod judge;
 #[cfg(feature = "lab")]

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use onetrip_forecast::Forecast;
 use onetrip_ledger::Analysis;
-use onetrip_ledger::judge::Ruling;
+use onetrip_ledger::judge::{Reason, Ruling};
 use onetrip_ledger::network::NetworkSummary;
 use onetrip_ledger::sides::TwoSides;
 use onetrip_link::BitsPerSecond;
@@ -15,7 +15,8 @@ use onetrip_report::{Report, RunInfo, Screen, Style};
 
 use crate::distance::DistanceOptions;
 use crate::exit::ExitCode;
-use crate::judge::Judge;
+use crate::files::Files;
+use crate::judge::{Judge, Missing};
 use crate::masked::masked;
 use crate::say::say;
 
@@ -80,13 +81,18 @@ pub(crate) struct Subject<'a> {
     pub(crate) sides: Option<&'a TwoSides>,
     /// What of the input could not be read.
     pub(crate) unread: Option<String>,
+    /// What the program did where nobody counted.
+    pub(crate) uncounted: Vec<Reason>,
+    /// Why work may be booked on the wrong scope.
+    pub(crate) mixed_scopes: Option<Reason>,
     /// The program that was run failed.
     pub(crate) has_failed: bool,
 }
 
 impl OutputOptions {
-    /// Finds out before a run what could not be written after it.
-    pub(crate) fn check(&self) -> Result<()> {
+    /// Finds out before a run what could not be written after it, or would be written over one of its files.
+    pub(crate) fn check(&self, files: Files) -> Result<()> {
+        self.pages.add_to(files.writes("--output", self.output.as_deref())).check()?;
         let files = [&self.output, &self.pages.html, &self.pages.chart];
         for file in files.into_iter().flatten() {
             let directory = match file.parent() {
@@ -101,6 +107,13 @@ impl OutputOptions {
             }
         }
         Ok(())
+    }
+}
+
+impl PageOptions {
+    /// Puts the files into those of the command.
+    pub(crate) fn add_to(&self, files: Files) -> Files {
+        files.writes("--html", self.html.as_deref()).writes("--chart", self.chart.as_deref())
     }
 }
 
@@ -120,7 +133,9 @@ pub(crate) fn write(
     let incomplete = trace_error.map(|error| format!("the trace does not hold the whole run: {error}"));
     let has_failed = incomplete.is_some() || subject.unread.is_some();
     let incomplete = incomplete.or(subject.unread);
-    let judgement = judge.judge(summary, incomplete.clone());
+    let Subject { uncounted, mixed_scopes, .. } = subject;
+    let missing = Missing { incomplete, uncounted, mixed_scopes };
+    let judgement = judge.judge(summary, &missing);
     let report = Report {
         run: subject.run,
         judgement: Some(&judgement),
@@ -141,7 +156,7 @@ pub(crate) fn write(
         None => print(stream, text)?,
     }
     write_pages(&report, &analysis, &options.pages)?;
-    let updated = judge.update(summary, incomplete, subject.has_failed)?;
+    let updated = judge.update(summary, &missing, subject.has_failed)?;
     tell_verdicts(&report);
     Ok(match report.ruling().max(updated) {
         // What was asked for was not done, and there is nobody else to say so.
@@ -156,12 +171,13 @@ fn tell_verdicts(report: &Report<'_>) {
     if !failed.is_empty() {
         say(format_args!("check failed: {}", failed.join("; ")));
     }
-    let reasons: Vec<String> = report.reasons_shown().collect();
+    let with_option = |(reason, option): (String, Option<&str>)| match option {
+        Some(option) => format!("{reason} ({option} takes it as it is)"),
+        None => reason,
+    };
+    let reasons: Vec<String> = report.reasons_shown().map(with_option).collect();
     if !reasons.is_empty() {
-        say(format_args!(
-            "could not be judged: {}; --allow-... of --help takes it as it is",
-            reasons.join("; ")
-        ));
+        say(format_args!("could not be judged: {}", reasons.join("; ")));
     }
 }
 

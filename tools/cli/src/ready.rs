@@ -47,7 +47,7 @@ pub(crate) fn ready(options: &ReadyOptions) -> Result<ExitCode> {
     if mysql {
         return match greet(&mut stream) {
             Ok(()) => Ok(ExitCode::SUCCESS),
-            Err(NotReady::Io(error)) => Err(error).with_context(failed),
+            Err(NotReady::Io(error)) => Err(in_time(error, timeout)).with_context(failed),
             Err(NotReady::Refused(error)) => bail!("{address} refuses: {error}"),
             Err(NotReady::Other(error)) => bail!("{address} is not a MySQL or MariaDB server: {error}"),
         };
@@ -58,7 +58,18 @@ pub(crate) fn ready(options: &ReadyOptions) -> Result<ExitCode> {
         Ok(_) => bail!(
             "{address} is not a PostgreSQL server: it answers a cancel request. Use --mysql if it is MySQL's or MariaDB's"
         ),
-        Err(error) => Err(error).with_context(failed),
+        Err(error) => Err(in_time(error, timeout)).with_context(failed),
+    }
+}
+
+/// The system's words for a time that is over say nothing of it.
+fn in_time(error: io::Error, timeout: Duration) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+            let seconds = timeout.as_secs_f64();
+            io::Error::new(io::ErrorKind::TimedOut, format!("nothing came within {seconds} s"))
+        }
+        _ => error,
     }
 }
 

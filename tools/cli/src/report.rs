@@ -8,8 +8,8 @@ use crate::trace::{summarise, tell_gaps};
 
 /// `onetrip report`.
 pub(crate) fn report(options: &ReportOptions) -> Result<ExitCode> {
+    options.output.check(options.judge.files().reads("the trace", Some(&options.trace)))?;
     let judge = Judge::new(&options.judge)?;
-    options.output.check()?;
     let analysis = summarise(&options.trace, &judge.mutes)?;
     tell_gaps(&options.trace, &analysis.summary.gaps);
     let subject = Subject {
@@ -20,6 +20,8 @@ pub(crate) fn report(options: &ReportOptions) -> Result<ExitCode> {
         network: None,
         sides: None,
         unread: None,
+        uncounted: Vec::new(),
+        mixed_scopes: None,
         has_failed: false,
     };
     write(analysis, subject, &judge, &options.output, Stream::Output)

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use onetrip_gateway::{Gateway, GatewayConfig, Leader, ListenAddress};
+use onetrip_ledger::judge::Reason;
 use onetrip_report::{Redirected, RunInfo};
 use onetrip_target::intercept::{InterceptError, Lead, Seen, is_available};
 use onetrip_target::launch::{
@@ -22,6 +23,7 @@ use tempfile::TempDir;
 use crate::args::{RedirectWay, RunOptions};
 use crate::call_sites::{self, CallSites, Calls};
 use crate::control::{self, Control};
+use crate::descriptors::Descriptors;
 use crate::exit::ExitCode;
 use crate::gateway::{check_options, check_upstream, say_endless};
 use crate::judge::Judge;
@@ -32,11 +34,16 @@ use crate::output::{Stream, Subject, write};
 use crate::pytest::name_tests;
 use crate::say::{explained, say};
 use crate::stop::survive_file_limits;
+use crate::trace::Written;
 
 /// Name of the gateway's socket.
 const SOCKET: &str = ".s.PGSQL.5432";
 /// Places that are named where none of them was the gateway.
 const PLACES_SHOWN: usize = 8;
+/// Places that are kept to be compared with the database's.
+const PLACES_KEPT: usize = 64;
+/// How long connections of the ended program may take to close, on a near path.
+const OPEN_PATIENCE: Duration = Duration::from_secs(2);
 /// How often it is looked where a program is connected: at first, since many are short, and later on.
 const LOOK_EVERY: RangeInclusive<Duration> = Duration::from_millis(5)..=Duration::from_millis(200);
 /// Within these bounds, a look every fiftieth of the time that the program has run, and a twentieth of the time for looking.
@@ -49,8 +56,9 @@ const NAMED_WORDS: usize = 4;
 
 /// `onetrip run`.
 pub(crate) fn run(options: &RunOptions) -> Result<ExitCode> {
+    let files = options.tls.files(options.watch.files(options.judge.files()));
+    options.output.check(files)?;
     let judge = Judge::new(&options.judge)?;
-    options.output.check()?;
     let mut environment = Environment::of_this_process();
     environment.command.clone_from(&options.program);
     let upstream =
@@ -65,7 +73,9 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode> {
     let link = config.link.clone();
     let is_postgres = upstream.conninfo.protocol == Protocol::Postgres;
     let has_own_certificate = is_postgres && config.client_tls.is_some() && options.tls.tls_cert.is_none();
+    let descriptors = Descriptors::raise();
     let gateway = Gateway::start(config)?;
+    let written = Written::begun(options.watch.trace.as_deref());
     let calls = Arc::new(Mutex::new(Calls::of(&gateway)));
     let common = gateway.common();
     learned.teach(&common);
@@ -97,7 +107,9 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode> {
         Some(gateways) => lead_to(way, gateways, &upstream.conninfo, &environment, &mut redirect)?,
         None => Led::default(),
     };
-    let ended = supervise(options, &upstream.conninfo, &mut redirect, &gateway, (lead, &calls))?;
+    let ended = supervise(options, &upstream.conninfo, &mut redirect, &gateway, (lead, &calls, descriptors))?;
+    let patience = OPEN_PATIENCE + 4 * link.as_ref().map_or(Duration::ZERO, |link| link.rtt);
+    let uncounted = ended.uncounted(options, &upstream.conninfo, open_after(&gateway, patience));
     let outcome = gateway.stop();
     say_endless(&common);
     learned.keep(&common);
@@ -107,7 +119,8 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode> {
     let database = (!is_open).then_some(&upstream.conninfo);
     let how = how_to_connect(&redirect, &address.to_string(), &ended.places, database);
     let preloaded = preload.map(|_| Redirected { by: "preload", connections: None });
-    let run = ended.describe(options, &redirect, preloaded, outcome.trace_error);
+    let trace_error = outcome.trace_error.or_else(|| written.loss());
+    let run = ended.describe(options, &redirect, preloaded, trace_error);
     let subject = Subject {
         run: Some(&run),
         how_to_connect: &how,
@@ -116,6 +129,8 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode> {
         network: None,
         sides: None,
         unread: None,
+        uncounted,
+        mixed_scopes: ended.mixed_tests.clone(),
         has_failed: !ended.exit.is_success(),
     };
     let judged = write(analysis, subject, &judge, &options.output, Stream::Error);
@@ -147,10 +162,39 @@ struct Ended {
     exit: ChildExit,
     /// Its runner named tests.
     has_tests: bool,
+    /// Several runners named tests at the same time.
+    mixed_tests: Option<Reason>,
     places: Places,
 }
 
 impl Ended {
+    /// What the program did where nobody counted, each said and none of it allowed. `open` connections outlive it.
+    fn uncounted(&self, options: &RunOptions, database: &Conninfo, open: u64) -> Vec<Reason> {
+        let mut uncounted = Vec::new();
+        if open > 0 {
+            let were =
+                if open == 1 { "1 connection was".to_owned() } else { format!("{open} connections were") };
+            let reason = format!("{were} still open after the program had ended");
+            say(format_args!(
+                "{reason}: a process that it left goes on, and the gateway now ends what it does there"
+            ));
+            if !options.allow_background {
+                uncounted.push(Reason::unless("--allow-background", reason));
+            }
+        }
+        if let Some(place) = self.places.past(database) {
+            let reason = format!("the program was also connected to {place}, the database, past the gateway");
+            say(format_args!(
+                "{reason}: its address stands in a file, in its code or among its arguments. Add --redirect, which \
+                 leads there whatever its settings say"
+            ));
+            if !options.allow_bypass {
+                uncounted.push(Reason::unless("--allow-bypass", reason));
+            }
+        }
+        uncounted
+    }
+
     /// The run, for its report.
     fn describe(
         &self,
@@ -174,6 +218,15 @@ impl Ended {
             pointed: redirect.notes.iter().map(|change| change.variable.clone()).collect(),
         }
     }
+}
+
+/// Connections that are left once those of ended processes are closed.
+fn open_after(gateway: &Gateway, patience: Duration) -> u64 {
+    let begun = Instant::now();
+    while gateway.open_connections() > 0 && begun.elapsed() < patience {
+        std::thread::sleep(*LOOK_EVERY.start());
+    }
+    gateway.open_connections()
 }
 
 /// Where the program reaches a gateway that may listen at every address of this machine.
@@ -297,19 +350,23 @@ fn supervise(
     database: &Conninfo,
     redirect: &mut Redirect,
     gateway: &Gateway,
-    (lead, calls): (Option<Lead>, &Arc<Mutex<Calls>>),
+    (lead, calls, descriptors): (Option<Lead>, &Arc<Mutex<Calls>>, Descriptors),
 ) -> Result<Ended> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("no runtime")?;
     runtime.block_on(async {
         survive_file_limits();
         let control = Control::listen(gateway.common());
         let mut call_sites = None;
+        let mut has_plugin = false;
         let mut command = options.program.clone();
         match &control {
             Ok(control) => {
                 redirect.set.push((control::VARIABLE.to_owned(), control.path()));
                 match name_tests(&options.program, control.directory(), redirect) {
-                    Ok(change) => change.into_iter().for_each(say),
+                    Ok(change) => {
+                        has_plugin = change.is_some();
+                        change.into_iter().for_each(say);
+                    }
                     Err(error) => say(format_args!("tests cannot be counted one by one: {error}")),
                 }
                 if call_sites::are_wanted(options.call_sites, &options.program) {
@@ -333,20 +390,20 @@ fn supervise(
         };
         tokio::pin!(hearing);
         let closed = lead.is_none().then(|| ClosedSince::now(database_ports(database))).flatten();
-        let mut sights = Sights { open: BTreeSet::new(), closed };
-        let (mut program, interceptor) = match lead {
-            None => (Program::spawn(&command, redirect)?, None),
-            Some(lead) => {
-                let (program, interceptor) = Program::spawn_led(&command, redirect, lead)?;
-                (program, Some(interceptor))
-            }
-        };
+        let ports = database.hosts.iter().map(|host| host.port).collect();
+        let mut sights = Sights { open: BTreeSet::new(), closed, ports, at_databases: BTreeSet::new() };
+        let is_led = lead.is_some();
+        let (mut program, interceptor) = descriptors.start(|| match lead {
+            None => Program::spawn(&command, redirect).map(|program| (program, None)),
+            Some(lead) => Program::spawn_led(&command, redirect, lead)
+                .map(|(program, interceptor)| (program, Some(interceptor))),
+        })?;
         let id = program.id();
         let exit = tokio::select! {
             exit = program.wait() => exit.context("cannot tell how the program ended"),
             () = serving => bail!("nobody listens for tests any more"),
             () = &mut hearing => bail!("nobody listens for call sites any more"),
-            () = sights.look(id, gateway) => bail!("nobody waits for the program any more"),
+            () = sights.look(id.filter(|_| !is_led), gateway) => bail!("nobody waits for the program any more"),
         };
         let places = match interceptor {
             Some(interceptor) => Places::Led(interceptor.stop()),
@@ -359,10 +416,11 @@ fn supervise(
             }
         }
         let has_tests = control.as_ref().is_ok_and(Control::has_tests);
+        let mixed_tests = control.as_ref().ok().and_then(Control::mixed_tests);
         if let Ok(control) = control {
-            control.close();
+            control.close(has_plugin || call_sites.is_some());
         }
-        Ok(Ended { exit: exit?, has_tests, places })
+        Ok(Ended { exit: exit?, has_tests, mixed_tests, places })
     })
 }
 
@@ -395,28 +453,36 @@ fn hear_lines(
 struct Sights {
     open: BTreeSet<SocketAddr>,
     closed: Option<ClosedSince>,
+    /// The ports of the database.
+    ports: BTreeSet<u16>,
+    /// Places with such a port, all through the run.
+    at_databases: BTreeSet<SocketAddr>,
 }
 
 impl Sights {
-    /// While no client has come, looks where the program is connected. The shortest connections are missed, and seen
-    /// among those that were closed.
+    /// Looks where the program is connected: anywhere while no client has come, and then past the gateway. The shortest
+    /// connections are missed. While no client has come, they are seen among those that were closed.
     async fn look(&mut self, program: Option<u32>, gateway: &Gateway) {
         let Some(program) = program else { return pending().await };
         let begun = Instant::now();
         let mut closed_at = begun;
-        while gateway.accepted() == 0 {
+        loop {
             let looked = Instant::now();
-            if self.open.len() < PLACES_SHOWN {
-                self.open.extend(connections_of(program));
+            let seen = connections_of(program);
+            let is_unseen = gateway.accepted() == 0;
+            if self.at_databases.len() < PLACES_KEPT {
+                self.at_databases.extend(seen.iter().filter(|place| self.ports.contains(&place.port())));
             }
-            if closed_at.elapsed() >= CLOSED_EVERY {
+            if is_unseen && self.open.len() < PLACES_SHOWN {
+                self.open.extend(seen);
+            }
+            if is_unseen && closed_at.elapsed() >= CLOSED_EVERY {
                 self.closed.iter_mut().for_each(ClosedSince::look);
                 closed_at = Instant::now();
             }
             let pause = (begun.elapsed() / LOOKS).max(looked.elapsed() * LOOK_SHARE);
             tokio::time::sleep(pause.clamp(*LOOK_EVERY.start(), *LOOK_EVERY.end())).await;
         }
-        pending().await
     }
 
     /// All of it, once the program has ended.
@@ -424,7 +490,12 @@ impl Sights {
         // The gateway's own connections to the database are none of the program's.
         let mut closed = self.closed.take().filter(|_| gateway.accepted() == 0);
         closed.iter_mut().for_each(ClosedSince::look);
-        SeenPlaces { open: self.open, closed: closed.map(|closed| closed.servers()).unwrap_or_default() }
+        let at_databases = if gateway.accepted() > 0 { self.at_databases } else { BTreeSet::new() };
+        SeenPlaces {
+            at_databases,
+            open: self.open,
+            closed: closed.map(|closed| closed.servers()).unwrap_or_default(),
+        }
     }
 }
 
@@ -437,6 +508,8 @@ enum Places {
 }
 
 struct SeenPlaces {
+    /// The program was connected there, at a port of the database, in a run that others went through the gateway in.
+    at_databases: BTreeSet<SocketAddr>,
     /// The program was connected there.
     open: BTreeSet<SocketAddr>,
     /// Somebody on this machine was, while the program ran.
@@ -474,6 +547,16 @@ impl Places {
             }),
             Self::Seen(_) => None,
         }
+    }
+
+    /// Where the program was connected to the database although others of its connections went through the gateway.
+    fn past(&self, database: &Conninfo) -> Option<SocketAddr> {
+        let seen = match self {
+            Self::Seen(seen) if !seen.at_databases.is_empty() => &seen.at_databases,
+            Self::Seen(_) | Self::Led(_) => return None,
+        };
+        let leads_there = leads_to(database);
+        seen.iter().copied().find(leads_there)
     }
 
     fn names(&self) -> Vec<String> {

@@ -1,7 +1,10 @@
-use std::path::Path;
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use onetrip_ledger::{Analysis, Analyzer, Gaps, Mutes, TraceReader};
+use rustix::fs::{SeekFrom, seek};
 
 use crate::progress::Progress;
 use crate::say::say;
@@ -22,6 +25,39 @@ pub(crate) fn summarise(path: &Path, mutes: &Mutes) -> Result<Analysis> {
     analyzer.gaps(reader.gaps());
     analyzer.gaps(malformed);
     Ok(analyzer.finish(mutes))
+}
+
+/// A trace that this process writes: another program may cut its file short or remove it meanwhile, and no write fails.
+pub(crate) struct Written {
+    /// Its path, device and inode; nothing where it is no file.
+    file: Option<(PathBuf, u64, u64)>,
+}
+
+impl Written {
+    /// The file as it is once its writer has begun.
+    pub(crate) fn begun(path: Option<&Path>) -> Self {
+        let metadata = path.and_then(|path| Some((path, fs::metadata(path).ok()?)));
+        let file = metadata.filter(|(_, metadata)| metadata.is_file());
+        Self { file: file.map(|(path, metadata)| (path.to_owned(), metadata.dev(), metadata.ino())) }
+    }
+
+    /// What another program did to the file, once its writer is done.
+    pub(crate) fn loss(&self) -> Option<String> {
+        let (path, dev, ino) = self.file.as_ref()?;
+        let is_there = fs::metadata(path).is_ok_and(|now| (now.dev(), now.ino()) == (*dev, *ino));
+        if !is_there {
+            return Some("another program removed or moved its file while it was written".to_owned());
+        }
+        let is_whole = TraceReader::open(path).is_ok() && !has_hole(path);
+        (!is_whole).then(|| "another program cut its file short while it was written".to_owned())
+    }
+}
+
+/// Whether nothing was ever written to a part of the file: the writer goes on where it was, wherever the end is by now.
+fn has_hole(path: &Path) -> bool {
+    let Ok(file) = File::open(path) else { return false };
+    let bytes = file.metadata().map_or(0, |metadata| metadata.len());
+    seek(&file, SeekFrom::Hole(0)).is_ok_and(|hole| hole < bytes)
 }
 
 /// Says on standard error what is missing from a trace.

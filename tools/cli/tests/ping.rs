@@ -307,3 +307,16 @@ fn impossible_counts_are_refused() {
         assert_eq!(output.status.code(), Some(125), "{count}");
     }
 }
+
+#[test]
+fn ready_says_of_a_silent_listener_that_nothing_came_in_time() {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = silent.local_addr().unwrap().to_string();
+    for protocol in [&[][..], &["--mysql"]] {
+        let mut command = onetrip();
+        let done = command.args(["ready", &address, "--timeout", "100ms"]).args(protocol).output().unwrap();
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert_eq!(done.status.code(), Some(125), "{said}");
+        assert_eq!(said, format!("onetrip: {address} does not answer: nothing came within 0.1 s\n"));
+    }
+}

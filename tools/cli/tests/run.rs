@@ -1,6 +1,10 @@
 //! `onetrip run`, `gateway` and `report`, tried as a stranger would, with psql as the program.
 
 mod common;
+#[path = "run/inputs.rs"]
+mod inputs;
+#[path = "run/uncounted.rs"]
+mod uncounted;
 #[path = "run/verdicts.rs"]
 mod verdicts;
 

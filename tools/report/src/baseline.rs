@@ -20,11 +20,18 @@ pub enum BadReport {
 #[derive(Deserialize)]
 struct Document {
     format: u32,
+    run: Option<Run>,
     trips: Trips,
     connections: Connections,
     doubts: Doubts,
     templates: Vec<Template>,
     findings: Vec<Finding>,
+}
+
+#[derive(Deserialize)]
+struct Run {
+    exit_code: Option<i32>,
+    signal: Option<i32>,
 }
 
 #[derive(Deserialize)]
@@ -77,6 +84,9 @@ pub fn baseline(name: &str, text: &str) -> Result<Base, BadReport> {
         name: name.to_owned(),
         trips: document.trips.total,
         sessions: document.connections.let_in,
+        has_failed: document
+            .run
+            .is_some_and(|run| run.signal.is_some() || run.exit_code.is_some_and(|code| code != 0)),
         gaps: Gaps { lost_bytes, damaged_blocks, damaged_bytes, is_open: no_end, ..Gaps::default() },
         statements: document.templates.into_iter().map(|template| (template.text, template.trips)).collect(),
         findings: document.findings.into_iter().filter_map(finding).collect(),

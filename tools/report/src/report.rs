@@ -68,9 +68,10 @@ impl<'a> Report<'a> {
         self.verdicts().iter().filter(move |verdict| verdict.ruling == ruling).map(verdict::sentence)
     }
 
-    /// Why the run could not be judged, each as one line that is safe to print.
-    pub fn reasons_shown(&self) -> impl Iterator<Item = String> {
-        self.reasons().into_iter().map(clean::clean)
+    /// Why the run could not be judged, each as one line that is safe to print, with the option that takes it as it is.
+    pub fn reasons_shown(&self) -> impl Iterator<Item = (String, Option<&'static str>)> {
+        let reasons = self.judgement.map_or_else(Vec::new, Judgement::reasons);
+        reasons.into_iter().map(|reason| (clean::clean(&reason.text), reason.option))
     }
 
     pub(crate) fn verdicts(&self) -> &'a [Verdict] {
@@ -90,7 +91,8 @@ impl<'a> Report<'a> {
 
     /// Why the run could not be judged.
     pub(crate) fn reasons(&self) -> Vec<&'a str> {
-        self.judgement.map_or_else(Vec::new, Judgement::reasons)
+        let reasons = self.judgement.map_or_else(Vec::new, Judgement::reasons);
+        reasons.into_iter().map(|reason| reason.text.as_str()).collect()
     }
 
     /// A run without a session has no price.

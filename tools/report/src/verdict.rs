@@ -40,7 +40,7 @@ pub(crate) fn class(rule: &Rule) -> &'static str {
 /// The rule and what was counted, as a sentence without its full stop.
 pub(crate) fn sentence(verdict: &Verdict) -> String {
     if let Some(reason) = &verdict.reason {
-        return format!("{}: {}", name(&verdict.rule), clean(reason));
+        return format!("{}: {}", name(&verdict.rule), clean(&reason.text));
     }
     let counted = count(verdict.counted);
     let allowed = verdict.allowed.map(count).unwrap_or_default();

@@ -4,7 +4,7 @@ mod common;
 
 use common::{crowded, driver, finding, story, template};
 use onetrip_ledger::judge::compare::Change;
-use onetrip_ledger::judge::{Comparison, Judgement, Measure, Rule, Ruling, Verdict};
+use onetrip_ledger::judge::{Comparison, Judgement, Measure, Reason, Rule, Ruling, Verdict};
 use onetrip_ledger::network::{NamedPath, NetworkSummary};
 use onetrip_ledger::sides::{NamedSplit, Split, TwoSides};
 use onetrip_ledger::{Code, Evidence, Finding, Obstacle, Refusal, ScopeTotals, Summary};
@@ -41,7 +41,7 @@ fn shown(text: &str, check: impl Fn(Report<'_>)) {
         ruling,
         counted: 412,
         allowed: Some(3),
-        reason: (ruling == Ruling::Unjudged).then(|| text.to_owned()),
+        reason: (ruling == Ruling::Unjudged).then(|| Reason::loss(text)),
     };
     let limit = || Rule::Limit { measure: Measure::Trips, scope: Some(text.into()) };
     let snapshot = Rule::Snapshot { measure: Measure::RequestTripsMost, scope: Some(text.into()) };

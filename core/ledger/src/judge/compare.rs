@@ -32,6 +32,8 @@ pub struct Base {
     pub trips: u64,
     /// Sessions that were let in.
     pub sessions: u64,
+    /// Its program failed. A trace does not tell.
+    pub has_failed: bool,
     /// What is missing from its records.
     pub gaps: Gaps,
     /// Trips by statement.
@@ -92,6 +94,7 @@ impl Base {
             name: name.into(),
             trips: summary.trips.total,
             sessions: summary.sessions,
+            has_failed: false,
             gaps: summary.gaps,
             statements: templates.map(|template| (template.text.clone(), template.trips)).collect(),
             findings: findings_of(summary),

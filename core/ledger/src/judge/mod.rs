@@ -3,16 +3,20 @@
 
 pub mod budget;
 pub mod compare;
+pub mod mutes;
 pub mod snapshot;
 
 mod nearest;
+mod reason;
 
 pub use budget::{Limit, Measure};
 pub use compare::{Base, Comparison, Increase};
 pub use nearest::nearest;
+pub use reason::Reason;
 pub use snapshot::Snapshot;
 
 use crate::{Code, Gaps, NoSession, Refusal, ScopeTotals, Summary};
+use reason::{LOSS, MISSING_SCOPES, NO_CONNECTIONS, OPEN};
 
 /// Scopes that a reason names where none is like the one that was asked for.
 const SCOPES_NAMED_MAX: usize = 5;
@@ -98,7 +102,7 @@ pub struct Verdict {
     /// The most that was allowed, or what was expected; `None` where the rule has no number.
     pub allowed: Option<u64>,
     /// Why it could not be judged.
-    pub reason: Option<String>,
+    pub reason: Option<Reason>,
 }
 
 /// All verdicts on one run.
@@ -117,10 +121,10 @@ impl Judgement {
     }
 
     /// Why rules could not be judged, each reason once.
-    pub fn reasons(&self) -> Vec<&str> {
-        let mut reasons: Vec<&str> = Vec::new();
-        for reason in self.verdicts.iter().filter_map(|verdict| verdict.reason.as_deref()) {
-            if !reasons.contains(&reason) {
+    pub fn reasons(&self) -> Vec<&Reason> {
+        let mut reasons: Vec<&Reason> = Vec::new();
+        for reason in self.verdicts.iter().filter_map(|verdict| verdict.reason.as_ref()) {
+            if !reasons.iter().any(|known| known.text == reason.text) {
                 reasons.push(reason);
             }
         }
@@ -128,10 +132,32 @@ impl Judgement {
     }
 
     /// The trace that was written of this run is not whole.
-    pub fn trace_is_incomplete(&mut self, reason: String) {
+    pub fn trace_is_incomplete(&mut self, reason: Reason) {
         let rule = Rule::Trace;
         let ruling = Ruling::Unjudged;
         self.verdicts.push(Verdict { rule, ruling, counted: 0, allowed: None, reason: Some(reason) });
+    }
+
+    /// The program spent more than was counted, nobody knows how much. What is too much already has failed for certain.
+    pub fn is_too_little(&mut self, reason: &Reason) {
+        for verdict in &mut self.verdicts {
+            let is_fewer = matches!(verdict.rule, Rule::Snapshot { .. })
+                && verdict.allowed.is_some_and(|expected| verdict.counted < expected);
+            if verdict.ruling == Ruling::Passed || verdict.ruling == Ruling::Failed && is_fewer {
+                verdict.ruling = Ruling::Unjudged;
+                verdict.reason = Some(reason.clone());
+            }
+        }
+    }
+
+    /// Work of one scope was booked on another: nothing is known of single ones.
+    pub fn scopes_are_mixed(&mut self, reason: &Reason) {
+        for verdict in &mut self.verdicts {
+            if let Rule::Limit { scope: Some(_), .. } | Rule::Snapshot { scope: Some(_), .. } = verdict.rule {
+                verdict.ruling = Ruling::Unjudged;
+                verdict.reason.get_or_insert_with(|| reason.clone());
+            }
+        }
     }
 }
 
@@ -155,30 +181,32 @@ impl Rules {
     }
 
     /// Why nothing at all can be said of a run.
-    pub fn not_seen(&self, summary: &Summary) -> Option<String> {
+    pub fn not_seen(&self, summary: &Summary) -> Option<Reason> {
         let why = summary.no_session().filter(|_| !self.allow.no_connections)?;
-        Some(match why {
+        let text = match why {
             NoSession::Refused(Refusal { sqlstate, message, .. }) => {
                 format!("no session was opened: {message} ({sqlstate})")
             }
             NoSession::Left { .. } | NoSession::AskedForEncryption => "no session was opened".to_owned(),
             NoSession::Unreadable => "no session is in what could be read and understood".to_owned(),
             NoSession::Unreached => "no connection reached the gateway".to_owned(),
-        })
+        };
+        Some(Reason::unless(NO_CONNECTIONS, text))
     }
 
     /// Why what was counted may be too little; a limit that is exceeded all the same is exceeded for certain.
-    pub fn not_seen_whole(&self, gaps: &Gaps) -> Option<String> {
-        let reason = if gaps.lost_bytes > 0 && !self.allow.loss {
-            format!("records of {} bytes were lost", gaps.lost_bytes)
+    pub fn not_seen_whole(&self, gaps: &Gaps) -> Option<Reason> {
+        Some(if gaps.lost_bytes > 0 && !self.allow.loss {
+            Reason::unless(LOSS, format!("records of {} bytes were lost", gaps.lost_bytes))
         } else if gaps.damaged_blocks > 0 && !self.allow.loss {
-            format!("the trace is damaged: {} bytes cannot be read", gaps.damaged_bytes)
+            let bytes = gaps.damaged_bytes;
+            Reason::unless(LOSS, format!("the trace is damaged: {bytes} bytes cannot be read"))
         } else if gaps.is_open && !self.allow.open {
-            "the trace has no end: it is still being written, or its writer was killed".to_owned()
+            let text = "the trace has no end: it is still being written, or its writer was killed";
+            Reason::unless(OPEN, text)
         } else {
             return None;
-        };
-        Some(reason)
+        })
     }
 
     fn limit(&self, limit: &Limit, summary: &Summary) -> Verdict {
@@ -196,11 +224,16 @@ impl Rules {
     fn increase(&self, base: &Base, summary: &Summary) -> Verdict {
         let most = self.max_increase.map(|increase| increase.most(base.trips));
         let unknown = match base.sessions {
-            0 if !self.allow.no_connections => Some("no session was opened in it".to_owned()),
+            0 if !self.allow.no_connections => {
+                Some(Reason::unless(NO_CONNECTIONS, "no session was opened in it"))
+            }
+            _ if base.has_failed => Some(Reason::always("its program failed")),
             _ => self.not_seen_whole(&base.gaps),
         };
         let counted = match unknown {
-            Some(reason) => Err(format!("{} cannot be compared with: {reason}", base.name)),
+            Some(Reason { text, option }) => {
+                Err(Reason { text: format!("{} cannot be compared with: {text}", base.name), option })
+            }
             None => Ok(summary.trips.total),
         };
         let rule = Rule::Increase { base: base.name.clone() };
@@ -225,6 +258,9 @@ impl Rules {
         if let Some(trips) = snapshot.work_trips {
             verdicts.push(expected(None, Measure::WorkTrips, trips));
         }
+        if let Some(connections) = snapshot.connections {
+            verdicts.push(expected(None, Measure::Connections, connections));
+        }
         for (label, numbers) in &snapshot.scopes {
             let known = |name: &str| snapshot::NAMES.iter().find(|(known, _)| *known == name);
             let is_missing = find(label, summary).is_none();
@@ -238,7 +274,7 @@ impl Rules {
             if !snapshot.scopes.contains_key(&label) {
                 let counted = numbers.values().next().copied().unwrap_or_default();
                 let rule = Rule::Snapshot { measure: Measure::Trips, scope: Some(label.clone()) };
-                let reason = format!("scope {label:?} is not in {name}; --update adds it");
+                let reason = Reason::always(format!("scope {label:?} is not in {name}; --update adds it"));
                 let ruling = Ruling::Unjudged;
                 verdicts.push(Verdict { rule, ruling, counted, allowed: None, reason: Some(reason) });
             }
@@ -246,15 +282,18 @@ impl Rules {
     }
 
     /// What was counted, or why that is not known.
-    fn count(&self, measure: Measure, scope: Option<&str>, summary: &Summary) -> Result<u64, String> {
+    fn count(&self, measure: Measure, scope: Option<&str>, summary: &Summary) -> Result<u64, Reason> {
         let Some(label) = scope else { return Ok(measure.of_run(summary)) };
         match find(label, summary) {
-            Some(scope) if measure.is_per_request() && scope.requests == 0 => Err(format!(
+            Some(scope) if measure.is_per_request() && scope.requests == 0 => Err(Reason::always(format!(
                 "no request was told apart in scope {label:?}: its statements carry no traceparent"
-            )),
+            ))),
             Some(scope) => Ok(measure.of_scope(scope)),
-            None if self.allow.missing_scopes || label.is_empty() => Ok(0),
-            None => Err(missing(label, summary)),
+            None if label.is_empty() => Ok(0),
+            // It may have occurred where scopes were no longer told apart.
+            None if summary.gaps.unscoped_statements > 0 && !self.allow.loss => Err(untold(&summary.gaps)),
+            None if self.allow.missing_scopes => Ok(0),
+            None => Err(Reason::unless(MISSING_SCOPES, missing(label, summary))),
         }
     }
 
@@ -262,7 +301,7 @@ impl Rules {
         &self,
         rule: Rule,
         summary: &Summary,
-        counted: Result<u64, String>,
+        counted: Result<u64, Reason>,
         allowed: Option<u64>,
         has_failed: impl FnOnce(u64) -> bool,
     ) -> Verdict {
@@ -284,23 +323,23 @@ impl Rules {
     }
 
     /// Why this rule's count may be too little although no record is missing.
-    fn not_told(&self, rule: &Rule, gaps: &Gaps) -> Option<String> {
+    fn not_told(&self, rule: &Rule, gaps: &Gaps) -> Option<Reason> {
         if self.allow.loss {
             return None;
         }
         match rule {
             Rule::Limit { measure: Measure::Finding(_), .. } | Rule::FailOn(_) if gaps.hides_findings() => {
-                Some(if gaps.cut_exchanges > 0 {
+                let text = if gaps.cut_exchanges > 0 {
                     format!("{} exchanges were too long to be kept whole", gaps.cut_exchanges)
                 } else {
                     format!("{} statements were too many to be told apart", gaps.untold_statements)
-                })
+                };
+                Some(Reason::unless(LOSS, text))
             }
             Rule::Limit { scope: Some(_), .. } | Rule::Snapshot { scope: Some(_), .. }
                 if gaps.unscoped_statements > 0 =>
             {
-                let statements = gaps.unscoped_statements;
-                Some(format!("scopes or requests of {statements} statements were too many to be told apart"))
+                Some(untold(gaps))
             }
             _ => None,
         }
@@ -309,6 +348,13 @@ impl Rules {
 
 fn find<'s>(label: &str, summary: &'s Summary) -> Option<&'s ScopeTotals> {
     summary.scopes.iter().find(|scope| scope.label == label)
+}
+
+/// Scopes are not told apart beyond a bound.
+fn untold(gaps: &Gaps) -> Reason {
+    let statements = gaps.unscoped_statements;
+    let text = format!("scopes or requests of {statements} statements were too many to be told apart");
+    Reason::unless(LOSS, text)
 }
 
 /// Says that a scope did not occur, and which it may have been meant to be.

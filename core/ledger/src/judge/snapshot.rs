@@ -21,6 +21,8 @@ const HEAD: &str = "\
 pub struct Snapshot {
     /// Trips after sessions were open; `None` where requests are told apart, whose number differs from run to run.
     pub work_trips: Option<u64>,
+    /// Sessions opened; `None` where their number is chance.
+    pub connections: Option<u64>,
     /// What is expected of each scope.
     pub scopes: BTreeMap<String, BTreeMap<&'static str, u64>>,
 }
@@ -47,6 +49,7 @@ pub enum SnapshotError {
 struct SnapshotFile {
     version: u64,
     work_trips: Option<u64>,
+    connections: Option<u64>,
     #[serde(default)]
     scope: BTreeMap<String, BTreeMap<String, u64>>,
 }
@@ -62,6 +65,7 @@ impl Snapshot {
         };
         Self {
             work_trips: (!has_requests).then(|| summary.trips.work()),
+            connections: Some(summary.connections),
             scopes: summary.scopes.iter().filter(|scope| !scope.label.is_empty()).map(entry).collect(),
         }
     }
@@ -76,7 +80,8 @@ impl Snapshot {
         if file.version != VERSION {
             return Err(SnapshotError::Version(file.version));
         }
-        let mut snapshot = Self { work_trips: file.work_trips, ..Self::default() };
+        let SnapshotFile { work_trips, connections, .. } = file;
+        let mut snapshot = Self { work_trips, connections, ..Self::default() };
         for (label, numbers) in file.scope {
             let entry = snapshot.scopes.entry(label).or_default();
             for (name, number) in numbers {
@@ -85,7 +90,7 @@ impl Snapshot {
                 entry.insert(name, number);
             }
         }
-        let is_empty = snapshot.work_trips.is_none() && snapshot.scopes.is_empty();
+        let is_empty = work_trips.is_none() && connections.is_none() && snapshot.scopes.is_empty();
         if is_empty { Err(SnapshotError::Empty) } else { Ok(snapshot) }
     }
 
@@ -96,6 +101,9 @@ impl Snapshot {
         if let Some(trips) = self.work_trips {
             let _ = writeln!(text, "work-trips = {trips}");
         }
+        if let Some(connections) = self.connections {
+            let _ = writeln!(text, "connections = {connections}");
+        }
         for (label, numbers) in &self.scopes {
             let _ = writeln!(text, "\n[scope.{}]", quoted(label));
             for (name, number) in numbers {
@@ -103,6 +111,12 @@ impl Snapshot {
             }
         }
         text
+    }
+
+    /// The snapshot that replaces `earlier`: without connections where somebody has left them out.
+    pub fn replacing(mut self, earlier: &Self) -> Self {
+        self.connections = self.connections.filter(|_| earlier.connections.is_some());
+        self
     }
 
     /// The snapshot of a run in which not every scope occurred: the others stay as they are in `earlier`.
@@ -157,7 +171,8 @@ mod tests {
             ..ScopeTotals::default()
         };
         let trips = TripTotals { total: 130, connect: 4, may_share: 0 };
-        Summary { trips, scopes: vec![requests, plain, ScopeTotals::default()], ..Summary::default() }
+        let scopes = vec![requests, plain, ScopeTotals::default()];
+        Summary { trips, connections: 3, scopes, ..Summary::default() }
     }
 
     #[test]
@@ -171,6 +186,17 @@ mod tests {
         let snapshot = Snapshot::of(&plain);
         assert_eq!(snapshot.work_trips, Some(126));
         assert_eq!(Snapshot::parse(&snapshot.to_text()).unwrap(), snapshot);
+    }
+
+    #[test]
+    fn connections_are_held_and_stay_left_out_where_somebody_has_left_them_out() {
+        let now = Snapshot::of(&summary());
+        let text = now.to_text();
+        assert!(text.contains("connections = 3\n"), "{text}");
+        let without = Snapshot::parse(&text.replace("connections = 3\n", "")).unwrap();
+        assert_eq!(without, Snapshot { connections: None, ..now.clone() });
+        assert_eq!(now.clone().replacing(&without), without);
+        assert_eq!(now.clone().replacing(&now), now);
     }
 
     #[test]

@@ -30,7 +30,8 @@ fn limited(text: &str, scope: Option<&str>) -> Rules {
 
 fn ruling(rules: &Rules, summary: &Summary) -> (Ruling, String) {
     let judgement = rules.judge(summary);
-    (judgement.ruling(), judgement.reasons().join(" | "))
+    let reasons: Vec<String> = judgement.reasons().iter().map(ToString::to_string).collect();
+    (judgement.ruling(), reasons.join(" | "))
 }
 
 fn passed() -> (Ruling, String) {
@@ -167,6 +168,49 @@ fn growth_is_measured_against_a_run_that_was_seen_whole() {
     assert!(grown(open, "5%").1.starts_with("base.trace cannot be compared with: the trace has no end"));
     let empty = Summary { sessions: 0, ..before(1000) };
     assert!(grown(empty, "5%").1.contains("no session was opened in it"));
+    let base = Base { has_failed: true, ..Base::of("base.json", &before(1000)) };
+    let rules = Rules { base: Some(base), ..Rules::default() };
+    let reason = "base.json cannot be compared with: its program failed";
+    assert_eq!(ruling(&rules, &summary()), (Ruling::Unjudged, reason.into()));
+}
+
+#[test]
+fn a_scope_beyond_the_bound_did_not_fail_to_occur() {
+    let gaps = Gaps { unscoped_statements: 50, ..Gaps::default() };
+    let many = Summary { gaps, ..summary() };
+    let rules = limited("trips=10", Some("victim"));
+    let reason = "scopes or requests of 50 statements were too many to be told apart";
+    assert_eq!(ruling(&rules, &many), (Ruling::Unjudged, reason.into()));
+    let judgement = rules.judge(&many);
+    assert_eq!(judgement.reasons()[0].option, Some("--allow-loss"));
+    let missing = Rules { allow: Allow { missing_scopes: true, ..Allow::default() }, ..rules };
+    assert_eq!(ruling(&missing, &many), (Ruling::Unjudged, reason.into()));
+}
+
+#[test]
+fn what_the_command_knows_to_be_too_little_passes_nothing() {
+    let reason = Reason::always("a connection went past the gateway");
+    let mut passing = limited("trips=100", None).judge(&summary());
+    passing.is_too_little(&reason);
+    assert_eq!((passing.ruling(), passing.reasons()), (Ruling::Unjudged, vec![&reason]));
+    let mut failing = limited("trips=99", None).judge(&summary());
+    failing.is_too_little(&reason);
+    assert_eq!(failing.ruling(), Ruling::Failed);
+    let snapshot = Snapshot { work_trips: Some(97), ..Snapshot::default() };
+    let rules = Rules { snapshot: Some(("trips.lock".into(), snapshot)), ..Rules::default() };
+    let mut fewer = rules.judge(&Summary { scopes: Vec::new(), ..summary() });
+    assert_eq!(fewer.ruling(), Ruling::Failed);
+    fewer.is_too_little(&reason);
+    assert_eq!(fewer.ruling(), Ruling::Unjudged);
+}
+
+#[test]
+fn mixed_scopes_are_not_judged_one_by_one() {
+    let limits = vec![limit("trips=29", Some("checkout")), limit("trips=99", None)];
+    let mut judgement = Rules { limits, ..Rules::default() }.judge(&summary());
+    judgement.scopes_are_mixed(&Reason::always("two runners"));
+    let rulings: Vec<Ruling> = judgement.verdicts.iter().map(|verdict| verdict.ruling).collect();
+    assert_eq!(rulings, [Ruling::Unjudged, Ruling::Failed]);
 }
 
 #[test]
@@ -179,6 +223,10 @@ fn a_snapshot_is_kept_by_the_same_numbers_only() {
         other.scopes.get_mut("checkout").unwrap().insert("trips", trips);
         assert_eq!(ruling(&rules(other), &summary()), failed());
     }
+    let other = Snapshot { connections: Some(5), ..same.clone() };
+    assert_eq!(ruling(&rules(other), &summary()), failed());
+    let without = Snapshot { connections: None, ..same.clone() };
+    assert_eq!(ruling(&rules(without), &summary()), passed());
     let mut fewer = same.clone();
     fewer.scopes.remove("checkout");
     assert_eq!(

@@ -27,6 +27,7 @@ use self::runs::Plan;
 use self::table::Table;
 use crate::examples;
 use crate::exit::ExitCode;
+use crate::files::Files;
 use crate::output::{Format, OutputOptions, PageOptions, Stream, print, write_pages};
 use crate::progress::Progress;
 
@@ -83,7 +84,7 @@ impl DemoOptions {
 
 /// `onetrip demo`.
 pub(crate) fn demo(options: &DemoOptions) -> Result<ExitCode> {
-    options.output().check()?;
+    options.output().check(Files::default())?;
     let mut work = Interruptible::new()?;
     let database = match &options.database {
         None => Database::embedded(),

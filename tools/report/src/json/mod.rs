@@ -158,7 +158,7 @@ fn verdict_view(verdict: &Verdict) -> VerdictView<'_> {
         counted: verdict.counted,
         passed: verdict.ruling == Ruling::Passed,
         ruling: word(verdict.ruling),
-        reason: verdict.reason.as_deref(),
+        reason: verdict.reason.as_ref().map(|reason| reason.text.as_str()),
     }
 }
 
@@ -178,7 +178,7 @@ fn rule_view(verdict: &Verdict) -> Option<RuleView<'_>> {
         code: code.as_str(),
         found: verdict.counted > 0,
         ruling: word(verdict.ruling),
-        reason: verdict.reason.as_deref(),
+        reason: verdict.reason.as_ref().map(|reason| reason.text.as_str()),
     })
 }
 
