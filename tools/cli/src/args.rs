@@ -217,7 +217,7 @@ impl TlsOptions {
 
 const GATEWAY_HELP: &str = "\
 SIGTERM and Ctrl-C stop it: sessions may finish for the time of --drain, then the report is printed. A second signal \
-ends everything at once. SIGHUP changes nothing.
+ends them at once, and a third one ends without a report. SIGHUP changes nothing.
 
 Exit codes: 0; 90 if a check failed; 91 when the run could not be judged; 125 \
 when onetrip itself failed.";

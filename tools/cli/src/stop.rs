@@ -88,10 +88,14 @@ impl Waiter {
         self.runtime.block_on(async { survive_file_limits() });
     }
 
-    /// From here on a signal ends the process at once, without a report.
-    pub(crate) fn exit_on_signal(mut self, code: u8) {
+    /// From here on a signal ends the process at once, without a report. With `spares_one`, the first changes nothing: it was to
+    /// end sessions, and there are none left.
+    pub(crate) fn exit_on_signal(mut self, code: u8, spares_one: bool) {
         // A thread that cannot be had leaves the process to its work.
         let _ = std::thread::Builder::new().name("onetrip-signals".into()).spawn(move || {
+            if spares_one {
+                self.wait();
+            }
             self.wait();
             std::process::exit(code.into());
         });

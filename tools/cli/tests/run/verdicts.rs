@@ -298,6 +298,23 @@ fn a_second_signal_ends_at_once_and_who_waits_is_told_why() {
     assert_eq!(child.wait_with_output().unwrap().status.code(), Some(0));
 }
 
+/// A terminal and a supervisor may both stop it.
+#[test]
+fn a_second_signal_does_not_take_the_report() {
+    for delay in [0, 5, 20, 60, 120] {
+        let (child, port, _lines) = gateway(&[]);
+        let client =
+            psql(Command::new("psql"), port.parse().unwrap()).args(["-qAtc", "SELECT 1"]).output().unwrap();
+        assert!(client.status.success());
+        signal(&child, "TERM");
+        std::thread::sleep(Duration::from_millis(delay));
+        signal(&child, "TERM");
+        let done = child.wait_with_output().unwrap();
+        assert_eq!(done.status.code(), Some(0), "after {delay} ms");
+        assert!(text(&done.stdout).contains("round trips"), "after {delay} ms: {}", text(&done.stdout));
+    }
+}
+
 #[test]
 fn what_runs_longer_than_the_drain_is_ended_and_told_why() {
     let (child, port, _lines) = gateway(&["--drain", "1s"]);
