@@ -31,6 +31,7 @@ mod mysql;
 mod output;
 mod pages;
 mod ping;
+mod places;
 mod progress;
 mod pytest;
 mod ready;
