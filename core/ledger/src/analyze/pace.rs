@@ -10,7 +10,7 @@
 //!
 //! On a slow machine the proof took 5.5 to 10 ms with libpq, and 1.4 to 5 ms in Go. A loop took 0.6 to 0.9 ms for a row. A
 //! pause that a program makes on purpose takes no longer there than elsewhere, so the factors are small. Clients of MySQL
-//! took 0.07 ms (C) to 5 ms (Python, its first connection) to answer a greeting, and 0.01 to 0.16 ms for a loop's body.
+//! took 0.07 ms (libmariadb) to 5 ms (Python, its first connection) to answer a greeting, and 0.01 to 0.16 ms for a loop's body.
 
 /// So many times as long as the proof took is longer than a loop's body takes: what follows may be of another request.
 const SLOW: u64 = 1;
