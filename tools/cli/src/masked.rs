@@ -9,12 +9,16 @@ use onetrip_target::{REDACTED, is_secret, redact};
 /// the like. Where a secret may go on, the rest of the word is hidden too.
 pub(crate) fn masked(command: &[OsString]) -> Vec<String> {
     let mut follows_secret = false;
+    let mut sets_password = false;
     let mut words = Vec::with_capacity(command.len());
     for word in &without_passwords(command) {
         let word = word.to_string_lossy();
         // A password may begin with a dash: what follows is hidden even if it may be the next option.
         let is_value = follows_secret;
-        follows_secret = word.starts_with('-') && !word.contains(['=', ':']) && names_secret(&word);
+        follows_secret = word.starts_with('-') && !word.contains(['=', ':']) && names_secret(&word)
+            // `mysqladmin password NEW` and `mysqladmin old-password NEW`.
+            || sets_password && matches!(&*word, "password" | "old-password");
+        sets_password |= word.ends_with("mysqladmin") || word.ends_with("mariadb-admin");
         words.push(if is_value { REDACTED.to_owned() } else { masked_word(&word) });
     }
     words
@@ -94,6 +98,8 @@ mod tests {
             &["-c", "connect(host='db', password = 's3cr3t')"],
             &["{\"password\": \"s3cr3t\"}"],
             &["--password", "-s3cr3t"],
+            &["/usr/bin/mysqladmin", "-u", "root", "password", "s3cr3t"],
+            &["mariadb-admin", "old-password", "s3cr3t"],
             &["--password", "--token", "s3cr3t"],
             &["sh", "-c", "curl https://example.org; psql postgres://ann:s3cr3t@db/shop"],
             &["psql postgres://db/x; psql postgres://b:s3cr3t@db/y"],
@@ -110,6 +116,7 @@ mod tests {
             &["pytest", "-k", "login or logout", "tests/test_a.py::test_it[1]"][..],
             &["--month=last month", "https://example.org/a?b=c", "postgres://shop@db:5432/shop"],
             &["-c", "print(1)", "--level=3", "--no-color"],
+            &["grep", "password", "notes.txt"],
         ] {
             assert_eq!(shown(words), words.join(" "));
         }
