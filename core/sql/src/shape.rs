@@ -41,6 +41,8 @@ pub struct Shape<'a> {
     pub has_with: bool,
     /// `SKIP LOCKED` stands in it: it takes rows that no other session has taken.
     pub skips_locked: bool,
+    /// MySQL's `LOCK IN SHARE MODE` stands in it.
+    pub locks_in_share_mode: bool,
 }
 
 impl<'a> Shape<'a> {
@@ -48,8 +50,13 @@ impl<'a> Shape<'a> {
     pub fn of(template: &'a [u8]) -> Self {
         let tokens = tokens(template);
         let has_with = tokens.iter().any(|token| token.is(b"with"));
-        let skips_locked = tokens.windows(2).any(|words| words[0].is(b"skip") && words[1].is(b"locked"));
-        let mut shape = Self { is_constant: is_constant(&tokens), has_with, skips_locked, ..Self::default() };
+        let mut shape = Self {
+            is_constant: is_constant(&tokens),
+            has_with,
+            skips_locked: have(&tokens, &[b"skip", b"locked"]),
+            locks_in_share_mode: have(&tokens, &[b"lock", b"in", b"share", b"mode"]),
+            ..Self::default()
+        };
         shape.is_next_value = is_next_value(&tokens);
         shape.variables = variables(&tokens).unwrap_or_default();
         shape.list_names(&tokens);
@@ -431,6 +438,12 @@ fn ends_condition(rest: &[Token<'_>]) -> bool {
         [] => true,
         [next, ..] => next.is(b"and") || next.is_symbol(b')'),
     }
+}
+
+/// Whether these words follow one another.
+fn have(tokens: &[Token<'_>], words: &[&[u8]]) -> bool {
+    let are_meant = |tokens: &[Token<'_>]| tokens.iter().zip(words).all(|(token, word)| token.is(word));
+    tokens.windows(words.len()).any(are_meant)
 }
 
 fn is_constant(tokens: &[Token<'_>]) -> bool {

@@ -157,8 +157,11 @@ pub(super) fn purpose_of(lifted: &Lifted<'_>, shape: &Shape<'_>) -> Purpose {
         StatementKind::Set | StatementKind::Reset | StatementKind::Discard => Purpose::Set,
         StatementKind::Multi if resets_session(facts, shape) => Purpose::Reset,
         StatementKind::Select if shape.is_next_value => Purpose::NextValue,
-        StatementKind::Select if locks_in_share_mode(lifted.template()) => Purpose::Work,
-        StatementKind::Select if !facts.writes && !facts.into && !facts.locks_rows => select(facts, shape),
+        StatementKind::Select
+            if !facts.writes && !facts.into && !facts.locks_rows && !shape.locks_in_share_mode =>
+        {
+            select(facts, shape)
+        }
         StatementKind::Other => object_call(shape).map_or(Purpose::Work, Purpose::LargeObject),
         _ => Purpose::Work,
     }
@@ -166,7 +169,7 @@ pub(super) fn purpose_of(lifted: &Lifted<'_>, shape: &Shape<'_>) -> Purpose {
 
 /// What MySQL's SHOW asks for. PostgreSQL's names a setting.
 fn show(template: &[u8], shape: &Shape<'_>) -> Purpose {
-    let asks = |words: &[&str]| words_of(template).any(|word| words.contains(&word.as_str()));
+    let asks = |words: &[&str]| words_of(template).any(|word| is_one_of(word, words));
     match () {
         () if asks(SHOWN_SETTINGS) => Purpose::Show,
         () if asks(&["table"]) => Purpose::LookUp, // `SHOW TABLE STATUS`
@@ -181,21 +184,19 @@ fn show(template: &[u8], shape: &Shape<'_>) -> Purpose {
 /// Whether a SET is of a setting: not MariaDB's `SET STATEMENT … FOR` a statement, nor a variable of the user's, which is data.
 fn sets_settings(template: &[u8]) -> bool {
     let set = words_of(template).nth(1).unwrap_or_default();
-    let is_of_user = set.starts_with('@') && !set.starts_with("@@");
-    set != "statement" && !is_of_user
+    let is_of_user = set.starts_with(b"@") && !set.starts_with(b"@@");
+    !is_one_of(set, &["statement"]) && !is_of_user
 }
 
-/// MySQL's `SELECT … LOCK IN SHARE MODE`.
-fn locks_in_share_mode(template: &[u8]) -> bool {
-    let words: Vec<String> = words_of(template).collect();
-    words.windows(4).any(|words| words == ["lock", "in", "share", "mode"])
-}
-
-/// Words without case; names keep their `@`.
-fn words_of(template: &[u8]) -> impl Iterator<Item = String> {
+/// Words of a statement; names keep their `@`.
+fn words_of(template: &[u8]) -> impl Iterator<Item = &[u8]> {
     let is_mark = |byte: &u8| !(byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'@'));
-    let words = template.split(is_mark).filter(|word| !word.is_empty());
-    words.map(|word| String::from_utf8_lossy(word).to_ascii_lowercase())
+    template.split(is_mark).filter(|word| !word.is_empty())
+}
+
+/// Whether a word is one of these, which have no capitals.
+pub(super) fn is_one_of(word: &[u8], known: &[&str]) -> bool {
+    known.iter().any(|known| word.eq_ignore_ascii_case(known.as_bytes()))
 }
 
 /// Whether a table is one of the system's own.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use onetrip_sql::{Comparisons, EqualityKey, Lifted, Lifter, Name, Shape, StatementKind};
 
 use super::event::{Keys, SetLevel, TableId, TemplateFacts};
-use super::purpose::{Purpose, is_catalogue, last_part, purpose_of};
+use super::purpose::{Purpose, is_catalogue, is_one_of, last_part, purpose_of};
 use crate::TemplateTotals;
 use crate::stacks::{Marks, marks_of};
 
@@ -303,12 +303,10 @@ fn words_of(template: &[u8]) -> impl Iterator<Item = &[u8]> + Clone {
 /// Whether a statement that begins, divides or ends a transaction cannot be refused in the right place for its words, as the
 /// remedies read them.
 fn is_plain_control<'t>(kind: StatementKind, words: impl Iterator<Item = &'t [u8]> + Clone) -> bool {
-    let is_known =
-        |known: &[&str], word: &[u8]| known.iter().any(|known| word.eq_ignore_ascii_case(known.as_bytes()));
     match kind {
-        StatementKind::Begin => words.clone().all(|word| is_known(BEGIN_WORDS, word)),
+        StatementKind::Begin => words.clone().all(|word| is_one_of(word, BEGIN_WORDS)),
         StatementKind::Commit | StatementKind::Rollback => {
-            words.clone().all(|word| is_known(END_WORDS, word))
+            words.clone().all(|word| is_one_of(word, END_WORDS))
         }
         StatementKind::Savepoint | StatementKind::Release => words.last().is_some_and(is_sure_name),
         _ => false,
@@ -331,7 +329,7 @@ const SNAPSHOTS: &[&str] = &["repeatable", "serializable", "consistent"];
 
 fn has_word(statement: &Lifted<'_>, wanted: &[&str]) -> bool {
     let mut words = statement.template().split(|byte| !byte.is_ascii_alphabetic());
-    words.any(|word| wanted.iter().any(|wanted| word.eq_ignore_ascii_case(wanted.as_bytes())))
+    words.any(|word| is_one_of(word, wanted))
 }
 
 /// `SET TRANSACTION …`, `SET SESSION TRANSACTION …` and `SET SESSION CHARACTERISTICS AS TRANSACTION …`.
