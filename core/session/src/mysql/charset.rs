@@ -1,13 +1,14 @@
 //! Character sets in which the second byte of a character may be one of ASCII: a backslash there is no backslash.
 //!
 //! Source: MySQL 8.4 Reference Manual, "Asian Character Sets"; which bytes begin a character, MariaDB 10.11 and MySQL 5.6 were
-//! asked (gb18030: not verified on 8.x, by its published form).
+//! asked (gb18030 and collations beyond 255: not verified on 8.x, by what is published).
 
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
 
 /// What a collation's number is more in MariaDB if it does not pad.
 const NOPAD: u16 = 1024;
+const NOPAD_END: u16 = 2 * NOPAD;
 /// The first byte that is not of ASCII.
 const ASCII_END: u8 = 0x80;
 /// Second halves that are of ASCII.
@@ -30,7 +31,8 @@ impl Charset {
     /// By the number of a collation, as logins have it.
     pub(super) fn of_collation(number: u16) -> Self {
         match number {
-            NOPAD.. => Self::of_collation(number - NOPAD),
+            // MariaDB's from twice as much on are Unicode's.
+            NOPAD..NOPAD_END => Self::of_collation(number - NOPAD),
             1 | 84 => Self::Big5,
             28 | 87 => Self::Gbk,
             248..=250 => Self::Gb18030,
@@ -154,7 +156,7 @@ mod tests {
             assert_eq!(Charset::set_by(text.as_bytes(), own), set, "{text}");
         }
         assert_eq!(
-            [1, 28, 249, 13, 96, 1024 + 95, 45, 224].map(Charset::of_collation),
+            [1, 28, 249, 13, 96, 1024 + 95, 45, 224, 257, 2304, 2305].map(Charset::of_collation),
             [
                 Charset::Big5,
                 Charset::Gbk,
@@ -162,6 +164,9 @@ mod tests {
                 Charset::Sjis,
                 Charset::Sjis,
                 Charset::Sjis,
+                Charset::Plain,
+                Charset::Plain,
+                Charset::Plain,
                 Charset::Plain,
                 Charset::Plain
             ]

@@ -60,7 +60,9 @@ impl Books {
         let parameters = [PROTOCOL].into_iter().chain(who).chain(attributes.take(ATTRIBUTES_MAX));
         self.stream.opened(now, parameters);
         self.config.common.tally.opened();
-        self.logs_in_with(Charset::of_collation(login.head.character_set.into()));
+        // MySQL 8 reads a second byte, which is zero for servers that read one.
+        let high = login.head.reserved.first().copied().unwrap_or_default();
+        self.logs_in_with(Charset::of_collation(u16::from_le_bytes([login.head.character_set, high])));
         let program = login.attributes.and_then(|all| all.iter().find(|(name, _)| *name == PROGRAM));
         if let Some((_, name)) = program {
             self.scopes.application(name, &mut self.names, &mut self.stream);
