@@ -55,18 +55,15 @@ impl Talk {
     /// is told, so that it is answered.
     pub(super) fn answered_early(
         &mut self,
-        begun: Option<Payload<'_>>,
+        begun: Payload<'_>,
         answer: Payload<'_>,
         on: &mut dyn FnMut(Event<'_>),
     ) -> Result<(), LostReason> {
         let is_error = answer.head.first() == Some(&server::ERR);
-        if !is_error || self.phase != Phase::Commands || !self.awaited.is_empty() || self.told_ahead.is_some()
-        {
+        let is_due = self.phase == Phase::Commands && self.awaited.is_empty() && self.told_ahead.is_none();
+        if !is_error || !is_due || answer_to(begun.head[0], begun.head).is_none() {
             return Ok(());
         }
-        let Some(begun) = begun.filter(|begun| answer_to(begun.head[0], begun.head).is_some()) else {
-            return Ok(());
-        };
         self.told_ahead = Some(begun.bytes_on_wire);
         self.command(begun, on)
     }

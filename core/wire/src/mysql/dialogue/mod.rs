@@ -258,7 +258,7 @@ fn take_payload(
     let keep_max = |first| kept.bytes_max(first);
     match payloads.next(input, talk.is_numbered(), keep_max)? {
         Some(payload) => {
-            if side == Side::Server {
+            if let Some(begun) = begun {
                 talk.answered_early(begun, payload, on)?;
             }
             talk.take(side, payload, on)
