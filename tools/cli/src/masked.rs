@@ -9,16 +9,12 @@ use onetrip_target::{REDACTED, is_secret, redact};
 /// the like. Where a secret may go on, the rest of the word is hidden too.
 pub(crate) fn masked(command: &[OsString]) -> Vec<String> {
     let mut follows_secret = false;
-    let mut sets_password = false;
     let mut words = Vec::with_capacity(command.len());
     for word in &without_passwords(command) {
         let word = word.to_string_lossy();
         // A password may begin with a dash: what follows is hidden even if it may be the next option.
         let is_value = follows_secret;
-        follows_secret = word.starts_with('-') && !word.contains(['=', ':']) && names_secret(&word)
-            // `mysqladmin password NEW` and `mysqladmin old-password NEW`.
-            || sets_password && matches!(&*word, "password" | "old-password");
-        sets_password |= word.ends_with("mysqladmin") || word.ends_with("mariadb-admin");
+        follows_secret = word.starts_with('-') && !word.contains(['=', ':']) && names_secret(&word);
         words.push(if is_value { REDACTED.to_owned() } else { masked_word(&word) });
     }
     words
@@ -100,6 +96,7 @@ mod tests {
             &["--password", "-s3cr3t"],
             &["/usr/bin/mysqladmin", "-u", "root", "password", "s3cr3t"],
             &["mariadb-admin", "old-password", "s3cr3t"],
+            &["sh", "-c", "mysqladmin -u root password s3cr3t"],
             &["--password", "--token", "s3cr3t"],
             &["sh", "-c", "curl https://example.org; psql postgres://ann:s3cr3t@db/shop"],
             &["psql postgres://db/x; psql postgres://b:s3cr3t@db/y"],

@@ -24,6 +24,9 @@ pub(super) const PASSWORD: &str = "password";
 /// Short options whose value, if there is one, is the rest of the word.
 const WITH_REST: &str = "p#";
 const END: &str = "--";
+/// The client whose commands set a password, the next word.
+const ADMIN: &str = "mysqladmin";
+const SETS_PASSWORD: [&str; 2] = [PASSWORD, "old-password"];
 
 /// An option that was given.
 #[derive(Debug)]
@@ -125,6 +128,9 @@ fn hide_of_client(words: &mut [Cow<'_, str>]) {
             arguments[word] = format!("{}{REDACTED}", &arguments[word][..begin]).into();
         }
     }
+    let command = arguments.iter().position(|word| SETS_PASSWORD.contains(&word.as_ref()));
+    let password = command.filter(|_| client.mysql == ADMIN).and_then(|at| arguments.get_mut(at + 1));
+    password.into_iter().for_each(|word| *word = REDACTED.into());
 }
 
 /// A word, which may be a text for a shell or a piece of code, without such passwords.
