@@ -22,7 +22,7 @@ use crate::examples;
 use crate::exit::ExitCode;
 use crate::export;
 use crate::files::Files;
-use crate::judge::{Judge, JudgeOptions};
+use crate::judge::{Judge, JudgeOptions, Missing};
 use crate::output::{OutputOptions, Stream, Subject, write};
 use crate::progress::{self, style};
 use crate::say::say;
@@ -211,9 +211,7 @@ pub(crate) fn analyze(options: &AnalyzeOptions) -> Result<ExitCode> {
         bandwidth: options.bandwidth,
         network: Some(&network),
         sides: both.as_ref(),
-        unread,
-        uncounted: Vec::new(),
-        mixed_scopes: None,
+        missing: Missing { incomplete: unread, ..Missing::default() },
         has_failed: false,
     };
     write(analysis, subject, &judge, &options.output, Stream::Output)

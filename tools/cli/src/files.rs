@@ -81,7 +81,8 @@ fn resolved(path: &Path) -> PathBuf {
     directory.join(path.file_name().unwrap_or_default())
 }
 
-fn directory_of(path: &Path) -> &Path {
+/// The directory that a file is in, or will be.
+pub(crate) fn directory_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 

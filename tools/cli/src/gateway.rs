@@ -9,7 +9,7 @@ use onetrip_target::{Conninfo, Environment, Protocol};
 use crate::args::{GatewayOptions, TlsOptions, WatchOptions};
 use crate::descriptors::Descriptors;
 use crate::exit::ExitCode;
-use crate::judge::Judge;
+use crate::judge::{Judge, Missing};
 use crate::learned::Learned;
 use crate::output::{Stream, Subject, write};
 use crate::say::{self, say};
@@ -64,9 +64,7 @@ pub(crate) fn gateway(options: &GatewayOptions) -> Result<ExitCode> {
         bandwidth: link.and_then(|link| link.bandwidth),
         network: None,
         sides: None,
-        unread: None,
-        uncounted: Vec::new(),
-        mixed_scopes: None,
+        missing: Missing::default(),
         has_failed: false,
     };
     let written = write(analysis, subject, &judge, &options.output, Stream::Output);

@@ -78,7 +78,7 @@ impl JudgeOptions {
 const OUT_OF_DESCRIPTORS: &str = "onetrip is out of file descriptors";
 
 /// What is missing from what was counted.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Missing {
     /// Why records are missing, or the trace does not hold all of them.
     pub(crate) incomplete: Option<String>,

@@ -16,6 +16,7 @@ use rustix::fs::{FlockOperation, flock};
 use tempfile::NamedTempFile;
 
 use crate::args::WatchOptions;
+use crate::files::directory_of;
 use crate::say::{explained, say};
 
 /// How long others may hold the directory's lock.
@@ -56,10 +57,6 @@ impl Learned {
             say(format_args!("what was learned is not kept: {}", explained(&error)));
         }
     }
-}
-
-fn directory_of(file: &Path) -> &Path {
-    file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// What the file holds; nothing where there is none.

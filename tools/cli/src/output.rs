@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use onetrip_forecast::Forecast;
 use onetrip_ledger::Analysis;
-use onetrip_ledger::judge::{Reason, Ruling};
+use onetrip_ledger::judge::Ruling;
 use onetrip_ledger::network::NetworkSummary;
 use onetrip_ledger::sides::TwoSides;
 use onetrip_link::BitsPerSecond;
@@ -15,7 +15,7 @@ use onetrip_report::{Report, RunInfo, Screen, Style};
 
 use crate::distance::DistanceOptions;
 use crate::exit::ExitCode;
-use crate::files::Files;
+use crate::files::{Files, directory_of};
 use crate::judge::{Judge, Missing};
 use crate::masked::masked;
 use crate::say::say;
@@ -79,12 +79,8 @@ pub(crate) struct Subject<'a> {
     pub(crate) network: Option<&'a NetworkSummary>,
     /// Where each millisecond went, where captures of both ends were read.
     pub(crate) sides: Option<&'a TwoSides>,
-    /// What of the input could not be read.
-    pub(crate) unread: Option<String>,
-    /// What the program did where nobody counted.
-    pub(crate) uncounted: Vec<Reason>,
-    /// Why work may be booked on the wrong scope.
-    pub(crate) mixed_scopes: Option<Reason>,
+    /// What is missing from what was counted, the trace left out.
+    pub(crate) missing: Missing,
     /// The program that was run failed.
     pub(crate) has_failed: bool,
 }
@@ -95,10 +91,7 @@ impl OutputOptions {
         self.pages.add_to(files.writes("--output", self.output.as_deref())).check()?;
         let files = [&self.output, &self.pages.html, &self.pages.chart];
         for file in files.into_iter().flatten() {
-            let directory = match file.parent() {
-                Some(parent) if !parent.as_os_str().is_empty() => parent,
-                _ => Path::new("."),
-            };
+            let directory = directory_of(file);
             if !directory.is_dir() {
                 bail!("{}: there is no directory {}", file.display(), directory.display());
             }
@@ -131,10 +124,8 @@ pub(crate) fn write(
         .then(|| Forecast::new(summary, &analysis.timeline).prices(&subject.distance.at, subject.bandwidth));
     let trace_error = subject.run.and_then(|run| run.trace_error.as_deref());
     let incomplete = trace_error.map(|error| format!("the trace does not hold the whole run: {error}"));
-    let has_failed = incomplete.is_some() || subject.unread.is_some();
-    let incomplete = incomplete.or(subject.unread);
-    let Subject { uncounted, mixed_scopes, .. } = subject;
-    let missing = Missing { incomplete, uncounted, mixed_scopes };
+    let mut missing = subject.missing;
+    missing.incomplete = incomplete.or(missing.incomplete);
     let judgement = judge.judge(summary, &missing);
     let report = Report {
         run: subject.run,
@@ -160,7 +151,7 @@ pub(crate) fn write(
     tell_verdicts(&report);
     Ok(match report.ruling().max(updated) {
         // What was asked for was not done, and there is nobody else to say so.
-        Ruling::Passed if has_failed && !judge.is_asked() => ExitCode::FAILED,
+        Ruling::Passed if missing.incomplete.is_some() && !judge.is_asked() => ExitCode::FAILED,
         ruling => ruling.into(),
     })
 }

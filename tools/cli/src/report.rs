@@ -2,7 +2,7 @@ use anyhow::Result;
 
 use crate::args::ReportOptions;
 use crate::exit::ExitCode;
-use crate::judge::Judge;
+use crate::judge::{Judge, Missing};
 use crate::output::{Stream, Subject, write};
 use crate::trace::{summarise, tell_gaps};
 
@@ -19,9 +19,7 @@ pub(crate) fn report(options: &ReportOptions) -> Result<ExitCode> {
         bandwidth: options.bandwidth,
         network: None,
         sides: None,
-        unread: None,
-        uncounted: Vec::new(),
-        mixed_scopes: None,
+        missing: Missing::default(),
         has_failed: false,
     };
     write(analysis, subject, &judge, &options.output, Stream::Output)

@@ -23,7 +23,7 @@ use crate::control::{self, Control};
 use crate::descriptors::Descriptors;
 use crate::exit::ExitCode;
 use crate::gateway::{check_options, check_upstream, say_endless};
-use crate::judge::Judge;
+use crate::judge::{Judge, Missing};
 use crate::learned::Learned;
 use crate::link;
 use crate::masked::masked;
@@ -117,9 +117,7 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode> {
         bandwidth: link.and_then(|link| link.bandwidth),
         network: None,
         sides: None,
-        unread: None,
-        uncounted,
-        mixed_scopes: ended.mixed_tests.clone(),
+        missing: Missing { uncounted, mixed_scopes: ended.mixed_tests.clone(), ..Missing::default() },
         has_failed: !ended.exit.is_success(),
     };
     let judged = write(analysis, subject, &judge, &options.output, Stream::Error);
