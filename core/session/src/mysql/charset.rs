@@ -1,7 +1,7 @@
 //! Character sets in which the second byte of a character may be one of ASCII: a backslash there is no backslash.
 //!
-//! Source: MySQL 8.4 Reference Manual, "Asian Character Sets"; which bytes begin a character, MariaDB 10.11 and MySQL 5.6 were
-//! asked (gb18030 and collations beyond 255: not verified on 8.x, by what is published).
+//! Source: MySQL 8.4 Reference Manual, "Asian Character Sets". MariaDB 10.11 and MySQL 5.6 were asked which bytes begin a
+//! character. gb18030, and collations beyond 255, are not verified on 8.x.
 
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
