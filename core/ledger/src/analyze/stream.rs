@@ -279,7 +279,7 @@ impl Stream {
         let follows_work = self.trip.is_some_and(|trip| !trip.connect);
         self.count_trip(exchange, scope, shared);
         if exchange.kind == UnitKind::Connect {
-            self.pace.login(exchange.bytes_sent, think_ns);
+            self.pace.login(exchange.bytes_sent, think_ns, self.startup_driver.has_quick_proof());
             return;
         }
         let gauge = self.pace.gauge();

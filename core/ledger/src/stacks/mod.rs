@@ -55,6 +55,11 @@ impl Driver {
         stack::of(self).language
     }
 
+    /// It may prove a password in C, where its programs run in a language that takes longer.
+    pub(crate) fn has_quick_proof(self) -> bool {
+        stack::of(self).quick_proof
+    }
+
     /// Another one, whose fixes hold for it, too.
     fn like(self) -> Option<Self> {
         stack::of(self).like.as_deref().and_then(Self::of_key)

@@ -27,6 +27,9 @@ pub(super) struct Stack {
     /// It is named where no other is known by its startup packet.
     #[serde(default)]
     fallback: bool,
+    /// It may prove a password in C, where its programs run in a language that takes longer.
+    #[serde(default)]
+    pub(super) quick_proof: bool,
     /// What to change where it says nothing itself is what this one says.
     pub(super) like: Option<String>,
     /// Any of these startup packets is its own.
