@@ -211,11 +211,9 @@ impl Bench<'_> {
     }
 
     fn before_round(&self, prepared: &Prepared<'_>) -> Result<(), LabError> {
-        if self.frame.workload.before.is_empty() {
-            return Ok(());
-        }
+        let Some(before) = self.frame.workload.before.get(&self.database.engine) else { return Ok(()) };
         let mut session = self.database.session()?;
-        for statement in &self.frame.workload.before {
+        for statement in before {
             session.ask(&self.filled(prepared, statement)?)?;
         }
         session.close();

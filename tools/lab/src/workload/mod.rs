@@ -37,9 +37,9 @@ pub struct Workload {
     pub axes: Vec<Axis>,
     /// Engines, and the statements that make each one's tables.
     pub setup: BTreeMap<Engine, Vec<String>>,
-    /// Statements before each round of every way, not timed and not counted.
+    /// Statements before each round of every way, not timed and not counted, by engine.
     #[serde(default)]
-    pub before: Vec<String>,
+    pub before: BTreeMap<Engine, Vec<String>>,
     /// What another session does all the while, again and again; its times are kept.
     #[serde(default)]
     pub beside: Vec<Step>,

@@ -90,6 +90,13 @@ impl Server {
             .try_for_each(|text| player.connection.query_drop(text).map_err(|error| failed(&error)))
     }
 
+    /// The number that a statement gives.
+    pub(super) fn ask(&self, statement: &str) -> Result<i64, LabError> {
+        let mut player = Player::connect(self.address)?;
+        let found = player.connection.query_first(statement).map_err(|error| failed(&error))?;
+        found.ok_or_else(|| failed(&"a question without an answer"))
+    }
+
     /// Where a gateway reaches it.
     pub(super) fn conninfo(&self) -> Result<Conninfo, LabError> {
         let url = format!("mysql://{USER}@{}/{DATABASE}?ssl-mode=DISABLED", self.address);

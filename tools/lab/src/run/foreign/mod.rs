@@ -94,6 +94,30 @@ impl Foreign {
         Ok(Ok(cell))
     }
 
+    fn engine(&self) -> Engine {
+        match self {
+            Self::Mariadb(_) => Engine::Mariadb,
+            Self::Derby(_) => Engine::Derby,
+            Self::Echo(_) => Engine::Echo,
+        }
+    }
+
+    fn before_round(&self, frame: Frame<'_>, prepared: &Prepared<'_>) -> Result<(), LabError> {
+        let Some(before) = frame.workload.before.get(&self.engine()) else { return Ok(()) };
+        let filled = before.iter().map(|text| prepared.planner.fill(text));
+        let filled = filled.collect::<Result<Vec<_>, _>>().map_err(|reason| frame.wrong(reason))?;
+        self.set_up(&filled)
+    }
+
+    /// Looks at the tables after a round.
+    fn check(&self, frame: Frame<'_>, prepared: &Prepared<'_>) -> Result<(), LabError> {
+        let (Some(check), Self::Mariadb(server)) = (&frame.workload.check, self) else { return Ok(()) };
+        let wrong = |reason| frame.wrong(reason);
+        let expected = prepared.planner.number(&check.gives).map_err(wrong)?;
+        let found = server.ask(&prepared.planner.fill(&check.query).map_err(wrong)?)?;
+        prepared.compare("what the tables hold", expected, found)
+    }
+
     fn address(&self) -> SocketAddr {
         match self {
             Self::Mariadb(server) => server.address(),
@@ -119,6 +143,7 @@ impl Foreign {
     ) -> Result<(), LabError> {
         let all = |address| prepared.plans.iter().map(|_| connect(address)).collect::<Result<Vec<P>, _>>();
         self.count(prepared, cell, &|address, rounds| {
+            self.before_round(frame, prepared)?;
             let mut players = all(address)?;
             (0..rounds)
                 .try_for_each(|_| prepared.look_at_answers(&play_round(&mut players, &prepared.plans)?))
@@ -130,12 +155,14 @@ impl Foreign {
             if prepared.has_enough(cell, began) {
                 break;
             }
+            self.before_round(frame, prepared)?;
             let (server, counted) = (self.cpu(), || self.allocated(frame));
             let (used, allocated) = (server.used(), counted());
             let played = play_round(&mut players, &prepared.plans)?;
             let server_cpu = server.since(&used, played.cpu);
             let allocated = counted().zip(allocated).map(|(after, before)| after.since(before));
             prepared.look_at_answers(&played)?;
+            self.check(frame, prepared)?;
             if round > 0 || played.time > WARM_UP_MAX {
                 cell.allocated = allocated;
                 book_round(cell, &played, server_cpu);
@@ -160,6 +187,7 @@ impl Foreign {
         let script = [String::new()];
         let begin = |address| peer.start(&script, Destination { address, login: None }, frame.stopped);
         self.count(prepared, &mut cell, &|address, rounds| {
+            self.before_round(frame, prepared)?;
             let mut peers = begin(address)?;
             (0..rounds).try_for_each(|_| look_at(&peers.round()?))?;
             peers.finish()
@@ -175,10 +203,12 @@ impl Foreign {
             if prepared.has_enough(&cell, began) {
                 break;
             }
+            self.before_round(frame, prepared)?;
             let (used, allocated, start) = (self.cpu().used(), self.allocated_by_threads()?, Instant::now());
             let played = peers.round()?;
             let server_cpu = self.cpu().since(&used, Duration::ZERO);
             look_at(&played)?;
+            self.check(frame, prepared)?;
             if round >= warm_up || start.elapsed() > WARM_UP_MAX {
                 let after = self.allocated_by_threads()?;
                 cell.allocated = after.zip(allocated).map(|(after, before)| after.since(before));
