@@ -3,14 +3,16 @@
 from enum import IntEnum
 from statistics import median_low
 
-# How many times as long as the proof of the password a gap is, or as the usual gap where no such login was seen.
-FACTORS = (2, 5, 250)
-FACTORS_USUAL = (64, 160, 8_192)
+# How many times as long as the proof of the password a gap is; as the answer to a server's greeting; as the usual gap.
+FACTORS = (1, 2, 250)
+FACTORS_ANSWERS = (64, 128, 16384)
+FACTORS_USUAL = (64, 160, 8192)
 GAPS_KEPT = 64
 GAPS_MIN = 4
 RENEWED_EVERY = 8
 ENCRYPTION_REQUEST = 8
 PROOF_STEP = 3
+ANSWER_STEP = 2
 PROOF_BYTES = range(80, 256)
 
 
@@ -29,6 +31,8 @@ class Pace:
     def __init__(self) -> None:
         self.steps = 0
         self.proof_ns = 0
+        self.is_greeted = False
+        self.answer_ns = 0
         self.gaps: list[int] = []
         self.seen = 0
         self.usual_ns = 0
@@ -38,6 +42,9 @@ class Pace:
         if bytes_sent == ENCRYPTION_REQUEST:
             return
         self.steps += 1
+        self.is_greeted |= self.steps == 1 and bytes_sent == 0
+        if self.is_greeted and self.steps == ANSWER_STEP:
+            self.answer_ns = gap_ns
         if self.steps == PROOF_STEP and bytes_sent in PROOF_BYTES:
             self.proof_ns = gap_ns
 
@@ -50,6 +57,9 @@ class Pace:
 
     def compare(self, gap_ns: int) -> Gap:
         """How long a gap is, by all that is known so far."""
-        unit, factors = (self.proof_ns, FACTORS) if self.proof_ns else (self.usual_ns, FACTORS_USUAL)
+        if self.proof_ns:
+            return Gap(sum(gap_ns > factor * self.proof_ns for factor in FACTORS))
         # Where gaps are too short to be measured, or not known yet, none is long.
-        return Gap(sum(gap_ns > factor * unit for factor in factors) if unit else 0)
+        known = ((self.usual_ns, FACTORS_USUAL), (self.answer_ns, FACTORS_ANSWERS))
+        limits = [[factor * unit for factor in factors] for unit, factors in known if unit]
+        return Gap(sum(gap_ns > min(some) for some in zip(*limits, strict=True)))

@@ -10,6 +10,7 @@ from finding import COMMIT_PER_ROW, ROW_BY_ROW, Finding
 from pace import Gap
 
 ROWS_MIN = 5
+BATCH_MIN = 10
 WRITES_FOLLOWED_MAX = 256
 ROW_WRITES = frozenset(["insert", "update", "delete", "merge"])
 
@@ -51,7 +52,8 @@ class Writes:
         if begins_work or event.failed():
             self.end_all()
         run = event.sole_run()
-        if run is not None and run.kind in ROW_WRITES and not run.continues():
+        is_row = run is not None and run.statement["rows"] < BATCH_MIN
+        if is_row and run.kind in ROW_WRITES and not run.continues():
             self.take(event, run)
 
     def take(self, event: Event, run: Run) -> None:

@@ -19,7 +19,7 @@ use super::results::Recent;
 use super::sequences::Sequences;
 use super::transactions::Transactions;
 use super::values::Values;
-use super::writes::Writes;
+use super::writes::{BATCH_MIN, Writes};
 use crate::Driver;
 
 /// What one connection's exchanges are held against.
@@ -180,7 +180,9 @@ impl Detectors {
         if event.runs.iter().any(begins_work) || event.failed() {
             writes.end_all(client, transactions, &mut shared.book);
         }
-        let is_written = |run: &&Run<'_>| run.facts.kind.is_row_write() && !run.continues();
+        let is_written = |run: &&Run<'_>| {
+            run.facts.kind.is_row_write() && !run.continues() && run.statement.rows < BATCH_MIN
+        };
         if let Some(run) = event.sole_run().filter(is_written) {
             writes.take(event, run, client, transactions, &mut shared.book);
         }

@@ -228,6 +228,18 @@ mod tests {
     }
 
     #[test]
+    fn the_job_for_spark_has_the_same_factors() {
+        let job = include_str!("../../../../contrib/spark/pace.py");
+        for line in [
+            format!("FACTORS = ({SLOW}, {WAITING}, {PAUSE})\n"),
+            format!("FACTORS_ANSWERS = ({SLOW_ANSWERS}, {WAITING_ANSWERS}, {PAUSE_ANSWERS})\n"),
+            format!("FACTORS_USUAL = ({SLOW_USUAL}, {WAITING_USUAL}, {PAUSE_USUAL})\n"),
+        ] {
+            assert!(job.contains(&line), "contrib/spark/pace.py: {line}");
+        }
+    }
+
+    #[test]
     fn a_login_without_a_proof_says_nothing() {
         let mut pace = Pace::default();
         // MD5, and MySQL's password by RSA.

@@ -12,6 +12,8 @@ use crate::findings::{Code, Evidence, Spot, Would};
 
 /// Rows that make a run: fewer are not worth a batch.
 pub(super) const ROWS_MIN: u64 = 5;
+/// A statement that writes so many is a batch, and no row of a loop.
+pub(super) const BATCH_MIN: u64 = 10;
 /// Other exchanges that a loop's body may have between two rows.
 const BODY_MAX: u64 = 16;
 const FOLLOWED_MAX: usize = 256;

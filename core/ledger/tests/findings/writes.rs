@@ -54,6 +54,26 @@ fn four_rows_are_not_worth_a_batch() {
 }
 
 #[test]
+fn statements_of_many_rows_are_batches() {
+    for commits in [false, true] {
+        for (rows, found) in [(3, 1), (9, 1), (10, 0), (1000, 0)] {
+            let mut traffic = Traffic::new();
+            traffic.begin();
+            for n in 0..20 {
+                traffic.run_for("INSERT INTO log VALUES ($1), ($2)", &[n, 1000 + n], rows);
+                if commits {
+                    traffic.commit();
+                    traffic.begin();
+                }
+            }
+            traffic.commit();
+            let of_rows = |(code, _): &(Code, u64)| matches!(code, Code::RowByRow | Code::CommitPerRow);
+            assert_eq!(traffic.found().iter().filter(|it| of_rows(it)).count(), found, "{rows} rows");
+        }
+    }
+}
+
+#[test]
 fn the_same_row_again_is_a_retry() {
     let mut traffic = Traffic::new();
     for _ in 0..20 {
