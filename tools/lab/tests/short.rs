@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use onetrip_lab::tune::{Prefetch, Task, check};
-use onetrip_lab::workload::{Engine, Extent, Workload, find};
+use onetrip_lab::workload::{AxisValue, Engine, Extent, Workload, find};
 use onetrip_lab::{Cell, LabError, NO_VERDICT, RunOptions, Samples, run, text, write_files, write_page};
 
 fn short(name: &str) -> Samples {
@@ -29,6 +29,12 @@ fn short(name: &str) -> Samples {
 fn measure(workload: &Workload, engines: &[Engine]) -> Result<Samples, LabError> {
     let options = RunOptions { extent: Extent::Short, engines: engines.to_vec(), ..RunOptions::default() };
     run(workload, &options, &AtomicBool::new(false), &|_| ())
+}
+
+/// What runs programs of real drivers on one engine.
+fn with_clients(engine: Engine) -> RunOptions {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    RunOptions { extent: Extent::Short, engines: vec![engine], clients: Some(root), ..RunOptions::default() }
 }
 
 fn cell<'s>(samples: &'s Samples, at: &[(&str, &str)]) -> &'s Cell {
@@ -79,7 +85,7 @@ fn a_wrong_answer_or_a_wrong_count_has_no_time() {
 #[test]
 fn a_server_that_a_workload_has_no_tables_for_is_answered_with_those_that_it_has() {
     let error = measure(&find("fetch").unwrap(), &[Engine::Derby]).unwrap_err();
-    assert_eq!(error.to_string(), "workload fetch: it runs on embedded, postgresql");
+    assert_eq!(error.to_string(), "workload fetch: it runs on embedded, postgresql, mariadb");
 }
 
 #[test]
@@ -164,13 +170,7 @@ fn an_echo_carries_as_many_bytes_as_postgresql_does_for_the_same_answers() {
 
 #[test]
 fn derby_takes_a_trip_for_each_value_and_one_for_its_commit_and_tells_what_it_allocates() {
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let options = RunOptions {
-        extent: Extent::Short,
-        engines: vec![Engine::Derby],
-        clients: Some(root),
-        ..RunOptions::default()
-    };
+    let options = with_clients(Engine::Derby);
     let mut workload = find("values").unwrap();
     // Each cell starts Java twice.
     workload.ways.retain(|way| way.name == "100 characters");
@@ -201,6 +201,25 @@ fn statements_in_pipelines_share_trips_whatever_they_are() {
     assert_eq!(found, [40, 40, 4]);
     assert!(trips("through the gateway") <= 40);
     assert!(samples.cells.iter().all(|cell| cell.server_cpu_ns.len() == 1));
+}
+
+/// Java's connectors read and write in pieces as the workloads say.
+#[test]
+fn connectors_on_mariadb_take_a_trip_for_each_piece_and_each_batch() {
+    let on_mariadb = |name, axis, kept: &str, size: &str| {
+        let mut workload = find(name).unwrap();
+        workload.ways.retain(|way| way.name == kept);
+        // Each cell starts Java twice.
+        let sizes = workload.axes.iter_mut().find(|known| known.name == axis).unwrap();
+        sizes.short.as_mut().unwrap().retain(|value| *value == AxisValue::Number(size.parse().unwrap()));
+        let options = with_clients(Engine::Mariadb);
+        let samples = run(&workload, &options, &AtomicBool::new(false), &|_| ()).unwrap();
+        assert!(samples.left_out.is_empty(), "{:?}", samples.left_out);
+        cell(&samples, &[(axis, size)]).trips
+    };
+    assert_eq!(on_mariadb("fetch", "fetch", "Connector/J, MariaDB", "100"), 7);
+    assert_eq!(on_mariadb("batch", "rows_per_statement", "commit each, MariaDB", "10"), 100);
+    assert_eq!(on_mariadb("batch", "rows_per_statement", "one commit, MariaDB", "10"), 101);
 }
 
 #[test]
