@@ -211,10 +211,13 @@ impl Bench<'_> {
     }
 
     fn before_round(&self, prepared: &Prepared<'_>) -> Result<(), LabError> {
-        let Some(before) = self.frame.workload.before.get(&self.database.engine) else { return Ok(()) };
+        let before = self.frame.before(prepared, self.database.engine)?;
+        if before.is_empty() {
+            return Ok(());
+        }
         let mut session = self.database.session()?;
-        for statement in before {
-            session.ask(&self.filled(prepared, statement)?)?;
+        for statement in &before {
+            session.ask(statement)?;
         }
         session.close();
         Ok(())
@@ -242,17 +245,12 @@ impl Bench<'_> {
 
     /// Looks at the tables after so many rounds.
     fn check(&self, prepared: &Prepared<'_>, rounds: i64) -> Result<(), LabError> {
-        let Some(check) = &self.frame.workload.check else { return Ok(()) };
-        let expected = prepared.planner.number(&check.gives).map_err(|reason| self.frame.wrong(reason))?;
-        let mut session = self.database.session()?;
-        let found = session.ask(&self.filled(prepared, &check.query)?)?;
-        session.close();
-        let found = found.and_then(|number| number.parse().ok()).unwrap_or(i64::MIN);
-        prepared.compare("what the tables hold", expected.saturating_mul(rounds), found)
-    }
-
-    fn filled(&self, prepared: &Prepared<'_>, template: &str) -> Result<String, LabError> {
-        prepared.planner.fill(template).map_err(|reason| self.frame.wrong(reason))
+        self.frame.check(prepared, rounds, |query| {
+            let mut session = self.database.session()?;
+            let found = session.ask(query)?;
+            session.close();
+            Ok(found.and_then(|number| number.parse().ok()).unwrap_or(i64::MIN))
+        })
     }
 }
 

@@ -13,7 +13,7 @@ use crate::LabError;
 use crate::cell::Cell;
 use crate::formula::Formulas;
 use crate::plan::{Plan, Planner};
-use crate::workload::{Extent, Formula, Workload};
+use crate::workload::{Engine, Extent, Formula, Workload};
 
 /// A cell that would wait longer than this for its trips alone runs in full extent only.
 const WAIT_MAX: Duration = Duration::from_secs(150);
@@ -58,6 +58,30 @@ pub(super) enum Trips {
 impl<'a> Frame<'a> {
     pub(super) fn wrong(&self, reason: String) -> LabError {
         LabError::Workload { workload: self.workload.name.clone(), reason }
+    }
+
+    /// A text of the workload with the cell's values.
+    pub(super) fn filled(&self, prepared: &Prepared<'_>, template: &str) -> Result<String, LabError> {
+        prepared.planner.fill(template).map_err(|reason| self.wrong(reason))
+    }
+
+    /// The statements before each round on this engine.
+    pub(super) fn before(&self, prepared: &Prepared<'_>, engine: Engine) -> Result<Vec<String>, LabError> {
+        let before = self.workload.before.get(&engine).into_iter().flatten();
+        before.map(|statement| self.filled(prepared, statement)).collect()
+    }
+
+    /// Looks at the tables after so many rounds: `ask` gives a statement's number.
+    pub(super) fn check(
+        &self,
+        prepared: &Prepared<'_>,
+        rounds: i64,
+        ask: impl FnOnce(&str) -> Result<i64, LabError>,
+    ) -> Result<(), LabError> {
+        let Some(check) = &self.workload.check else { return Ok(()) };
+        let expected = prepared.planner.number(&check.gives).map_err(|reason| self.wrong(reason))?;
+        let found = ask(&self.filled(prepared, &check.query)?)?;
+        prepared.compare("what the tables hold", expected.saturating_mul(rounds), found)
     }
 
     /// The place's plans and an empty cell for it, or why it is left out.
@@ -118,8 +142,8 @@ impl<'a> Frame<'a> {
 
     /// The program of the place's way, or why there is none.
     pub(super) fn peer(&self, prepared: &Prepared<'_>) -> Result<Result<Peer, String>, LabError> {
-        let words = prepared.place.way.program.iter().map(|word| prepared.planner.fill(word));
-        let words = words.collect::<Result<Vec<_>, _>>().map_err(|reason| self.wrong(reason))?;
+        let words = prepared.place.way.program.iter().map(|word| self.filled(prepared, word));
+        let words = words.collect::<Result<Vec<_>, _>>()?;
         Ok(Peer::find(&words, self.options.clients.as_deref()))
     }
 }

@@ -103,19 +103,16 @@ impl Foreign {
     }
 
     fn before_round(&self, frame: Frame<'_>, prepared: &Prepared<'_>) -> Result<(), LabError> {
-        let Some(before) = frame.workload.before.get(&self.engine()) else { return Ok(()) };
-        let filled = before.iter().map(|text| prepared.planner.fill(text));
-        let filled = filled.collect::<Result<Vec<_>, _>>().map_err(|reason| frame.wrong(reason))?;
-        self.set_up(&filled)
+        match frame.before(prepared, self.engine())?.as_slice() {
+            [] => Ok(()),
+            before => self.set_up(before),
+        }
     }
 
     /// Looks at the tables after a round.
     fn check(&self, frame: Frame<'_>, prepared: &Prepared<'_>) -> Result<(), LabError> {
-        let (Some(check), Self::Mariadb(server)) = (&frame.workload.check, self) else { return Ok(()) };
-        let wrong = |reason| frame.wrong(reason);
-        let expected = prepared.planner.number(&check.gives).map_err(wrong)?;
-        let found = server.ask(&prepared.planner.fill(&check.query).map_err(wrong)?)?;
-        prepared.compare("what the tables hold", expected, found)
+        let Self::Mariadb(server) = self else { return Ok(()) };
+        frame.check(prepared, 1, |query| server.ask(query))
     }
 
     fn address(&self) -> SocketAddr {
