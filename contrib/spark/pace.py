@@ -12,7 +12,7 @@ GAPS_MIN = 4
 RENEWED_EVERY = 8
 ENCRYPTION_REQUEST = 8
 PROOF_STEP = 3
-ANSWER_STEP = 2
+CHOICE_STEP = 2
 PROOF_BYTES = range(80, 256)
 
 
@@ -43,7 +43,7 @@ class Pace:
             return
         self.steps += 1
         self.is_greeted |= self.steps == 1 and bytes_sent == 0
-        if self.is_greeted and self.steps == ANSWER_STEP:
+        if self.is_greeted and self.steps == CHOICE_STEP:
             self.answer_ns = gap_ns
         if self.steps == PROOF_STEP and bytes_sent in PROOF_BYTES:
             self.proof_ns = gap_ns

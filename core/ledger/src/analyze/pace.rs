@@ -46,10 +46,8 @@ const RENEWED_EVERY: usize = 8;
 const ENCRYPTION_REQUEST: u64 = 8;
 /// The message with the proof is the third step of a login: the startup packet and the name of the method come before it.
 const PROOF_STEP: u32 = 3;
-/// The step before names the method.
+/// The step before names the method. Where the server has greeted first, as MySQL's does, it answers that.
 const CHOICE_STEP: u32 = 2;
-/// A server that greets first is MySQL's or MariaDB's: the second step answers it.
-const ANSWER_STEP: u32 = 2;
 /// Bytes of the message with the proof.
 const PROOF_BYTES: std::ops::Range<u64> = 80..256;
 
@@ -74,12 +72,10 @@ pub(super) struct Pace {
     steps: u32,
     /// Time that the program took for its proof, in nanoseconds; zero is not known.
     proof_ns: u64,
-    /// Time that the program took to choose a method, in nanoseconds.
+    /// Time that the program took to choose a method, or to answer a greeting, in nanoseconds; zero is not known.
     choice_ns: u64,
     /// The server spoke first.
     is_greeted: bool,
-    /// Time that the program took to answer the greeting, in nanoseconds; zero is not known.
-    answer_ns: u64,
     /// The latest; those of a connection that rests take no room.
     gaps: Vec<u64>,
     seen: usize,
@@ -103,9 +99,6 @@ impl Pace {
         }
         self.steps += 1;
         self.is_greeted |= self.steps == 1 && bytes_sent == 0;
-        if self.is_greeted && self.steps == ANSWER_STEP {
-            self.answer_ns = gap_ns;
-        }
         if self.steps == CHOICE_STEP {
             self.choice_ns = gap_ns;
         }
@@ -144,7 +137,8 @@ impl Pace {
             return gauge(self.proof_ns, [SLOW, WAITING, PAUSE]);
         }
         let usual = gauge(self.usual_ns, [SLOW_USUAL, WAITING_USUAL, PAUSE_USUAL]);
-        let answer = gauge(self.answer_ns, [SLOW_ANSWERS, WAITING_ANSWERS, PAUSE_ANSWERS]);
+        let answer_ns = if self.is_greeted { self.choice_ns } else { 0 };
+        let answer = gauge(answer_ns, [SLOW_ANSWERS, WAITING_ANSWERS, PAUSE_ANSWERS]);
         Gauge {
             slow_ns: usual.slow_ns.min(answer.slow_ns),
             waiting_ns: usual.waiting_ns.min(answer.waiting_ns),
