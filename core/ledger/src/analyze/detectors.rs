@@ -19,7 +19,7 @@ use super::results::Recent;
 use super::sequences::Sequences;
 use super::transactions::Transactions;
 use super::values::Values;
-use super::writes::{BATCH_MIN, Writes};
+use super::writes::{Writes, may_be_row};
 use crate::Driver;
 
 /// What one connection's exchanges are held against.
@@ -180,10 +180,7 @@ impl Detectors {
         if event.runs.iter().any(begins_work) || event.failed() {
             writes.end_all(client, transactions, &mut shared.book);
         }
-        let is_written = |run: &&Run<'_>| {
-            run.facts.kind.is_row_write() && !run.continues() && run.statement.rows < BATCH_MIN
-        };
-        if let Some(run) = event.sole_run().filter(is_written) {
+        if let Some(run) = event.sole_run().filter(|run| may_be_row(run)) {
             writes.take(event, run, client, transactions, &mut shared.book);
         }
     }

@@ -13,7 +13,7 @@ use crate::findings::{Code, Evidence, Spot, Would};
 /// Rows that make a run: fewer are not worth a batch.
 pub(super) const ROWS_MIN: u64 = 5;
 /// A statement that writes so many is a batch, and no row of a loop.
-pub(super) const BATCH_MIN: u64 = 10;
+const BATCH_MIN: u64 = 10;
 /// Other exchanges that a loop's body may have between two rows.
 const BODY_MAX: u64 = 16;
 const FOLLOWED_MAX: usize = 256;
@@ -49,6 +49,11 @@ struct WriteRun {
     control_waited_ns: u64,
     waited_ns: u64,
     wire_ns: u64,
+}
+
+/// Whether this is a statement that may write a row of a loop.
+pub(super) fn may_be_row(run: &Run<'_>) -> bool {
+    run.facts.kind.is_row_write() && !run.continues() && run.statement.rows < BATCH_MIN
 }
 
 impl Writes {
@@ -183,6 +188,25 @@ impl WriteRun {
             control_waited_ns: 0,
             waited_ns: 0,
             wire_ns: 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_job_for_spark_has_the_same_bounds() {
+        let job = include_str!("../../../../contrib/spark/writes.py");
+        let exchanges = include_str!("../../../../contrib/spark/exchanges.py");
+        for (file, line) in [
+            (job, format!("\nROWS_MIN = {ROWS_MIN}\n")),
+            (job, format!("\nBATCH_MIN = {BATCH_MIN}\n")),
+            (job, format!("\nWRITES_FOLLOWED_MAX = {FOLLOWED_MAX}\n")),
+            (exchanges, format!("\nBODY_MAX = {BODY_MAX}\n")),
+        ] {
+            assert!(file.contains(&line), "contrib/spark: {line}");
         }
     }
 }
