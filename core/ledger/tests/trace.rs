@@ -193,6 +193,35 @@ fn what_a_client_has_sent_does_not_pass_for_a_block_of_the_trace() {
 }
 
 #[test]
+fn whole_blocks_that_are_missing_or_there_twice_are_damage() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("whole.trace");
+    let mut writer = TraceWriter::create(&path, TraceHeader::now(false)).unwrap();
+    let mut ends = Vec::new();
+    for stream in 1..=3 {
+        let mut encoder = StreamEncoder::default();
+        encoder.template(1, b"SELECT $1");
+        writer.append(stream, &encoder.take_block()).unwrap();
+        ends.push(usize::try_from(fs::metadata(&path).unwrap().len()).unwrap());
+    }
+    writer.finish(0).unwrap();
+    let whole = fs::read(&path).unwrap();
+    let (first, second) = (ends[0], ends[1]);
+    let bytes = (second - first) as u64;
+    let without = [&whole[..first], &whole[second..]].concat();
+    let doubled = [&whole[..second], &whole[first..]].concat();
+    let damaged = |trace: &[u8]| {
+        fs::write(&path, trace).unwrap();
+        let mut reader = TraceReader::open(&path).unwrap();
+        while reader.next_block().unwrap().is_some() {}
+        (reader.gaps().damaged_blocks, reader.gaps().damaged_bytes)
+    };
+    assert_eq!(damaged(&whole), (0, 0));
+    assert_eq!(damaged(&without), (1, bytes));
+    assert_eq!(damaged(&doubled), (1, bytes));
+}
+
+#[test]
 fn a_trace_of_version_1_which_has_no_salt_is_read() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("old.trace");
@@ -338,7 +367,7 @@ fn ends_of(path: &Path) -> (Vec<u32>, u64, bool) {
         decode_block::<TraceError>(&mut Records::default(), block.stream, block.payload, |record| {
             match record {
                 Record::Lost { bytes } => lost += bytes,
-                Record::End => is_ended = true,
+                Record::End { .. } => is_ended = true,
                 _ => {}
             }
             Ok(())

@@ -220,7 +220,7 @@ fn record(
         0 => {}
         lost => end.lost(lost),
     }
-    end.end();
+    end.end(None);
     if let Err(error) = analyzer.block(TRACE_STREAM, &end.take_block()) {
         notice(Kind::Trace, None, &format!("{error}; please report this"));
     }

@@ -367,7 +367,7 @@ impl Books {
         }
         if !self.is_cut {
             let mut end = StreamEncoder::default();
-            end.end();
+            end.end(None);
             self.analyzer.block(TRACE_STREAM, &end.take_block())?;
         }
         Ok(Finished { analyzer: self.analyzer, has_trace, trace_error: self.trace_error })

@@ -122,7 +122,7 @@ pub fn rows(
             match record {
                 Record::Origin { upstream, .. } => trace.host = Host::of(&String::from_utf8_lossy(upstream)),
                 Record::Lost { bytes } => lost_bytes += bytes,
-                Record::End => is_open = false,
+                Record::End { .. } => is_open = false,
                 _ => {}
             }
             if stream == TRACE_STREAM {

@@ -123,7 +123,7 @@ impl Analyzer {
                     shared.summary.settle_ns = settle;
                 }
                 Record::Lost { bytes } => shared.summary.gaps.lost_bytes += bytes,
-                Record::End => shared.has_end = true,
+                Record::End { .. } => shared.has_end = true,
                 record => {
                     closed |= matches!(record, Record::Closed { .. });
                     streams

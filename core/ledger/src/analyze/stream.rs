@@ -206,7 +206,7 @@ impl Stream {
                 shared.summary.unanswered += unanswered;
             }
             // Facts about the trace itself are taken by the analyzer.
-            Record::Origin { .. } | Record::Lost { .. } | Record::End => {}
+            Record::Origin { .. } | Record::Lost { .. } | Record::End { .. } => {}
         }
     }
 

@@ -87,7 +87,9 @@ impl Records {
             },
             tags::VERIFIED => Record::Verified { answers: body.amount()?, differed: body.amount()? },
             tags::LOST => Record::Lost { bytes: body.amount()? },
-            tags::END => Record::End,
+            tags::END => {
+                Record::End { place: if body.rest.is_empty() { None } else { Some(body.amount()?) } }
+            }
             tags::MAY_NOT_END => Record::MayNotEnd { template: body.u32()?, failures: body.amount()? },
             tags::ENTERED => Record::Entered,
             tags::REFUSED => Record::Refused { sqlstate: body.array()?, message: body.rest },

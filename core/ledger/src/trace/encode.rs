@@ -150,9 +150,13 @@ impl StreamEncoder {
         });
     }
 
-    /// The writer ends the trace.
-    pub fn end(&mut self) {
-        self.record(tags::END, |_| ());
+    /// The writer ends the trace, in the block that begins after so many bytes of it; `None` where there is no file.
+    pub fn end(&mut self, place: Option<u64>) {
+        self.record(tags::END, |out| {
+            if let Some(place) = place {
+                put_varint(out, place);
+            }
+        });
     }
 
     /// A unit and its reply. Of one that is longer than [`EXCHANGE_BYTES_MAX`] the statements are counted only.

@@ -153,7 +153,10 @@ pub enum Record<'a> {
         bytes: u64,
     },
     /// The writer ended the trace; in stream zero.
-    End,
+    End {
+        /// Bytes of the trace before the block of this record; `None` where the writer did not say.
+        place: Option<u64>,
+    },
 }
 
 /// Why a trace cannot be read or written.

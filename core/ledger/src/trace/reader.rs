@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::header::{
     BLOCK_BYTES_MAX, BLOCK_HEADER_BYTES, BlockHeader, HEADER_BYTES, SALT_BYTES, TraceHeader,
 };
-use super::{FORMAT_VERSION, TraceError};
+use super::{FORMAT_VERSION, Record, Records, TRACE_STREAM, TraceError, decode_block};
 use crate::Gaps;
 
 /// The first version whose header ends with a salt.
@@ -111,6 +111,9 @@ impl TraceReader {
         loop {
             match self.read_here()? {
                 Found::Block(header) => {
+                    if header.stream == TRACE_STREAM {
+                        self.note_end();
+                    }
                     self.at += (BLOCK_HEADER_BYTES + header.length) as u64;
                     return Ok(Some(Block { stream: header.stream, payload: &self.payload }));
                 }
@@ -127,6 +130,22 @@ impl TraceReader {
                     self.pass_over(next)?;
                 }
             }
+        }
+    }
+
+    /// An end mark that was written at another place than it stands at says that whole blocks are missing, or there twice.
+    fn note_end(&mut self) {
+        let mut places = Vec::new();
+        // Who decodes the block for its records tells of one that is malformed.
+        let _ = decode_block::<TraceError>(&mut Records::default(), TRACE_STREAM, &self.payload, |record| {
+            if let Record::End { place: Some(place) } = record {
+                places.push(place);
+            }
+            Ok(())
+        });
+        for place in places.into_iter().filter(|place| *place != self.at) {
+            self.damaged_blocks += 1;
+            self.damaged_bytes += place.abs_diff(self.at);
         }
     }
 

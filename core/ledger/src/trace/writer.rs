@@ -90,12 +90,12 @@ impl TraceWriter {
     ///
     /// The mark cannot be written: readers then take the trace for one that is still being written.
     pub fn finish(mut self, lost_bytes: u64) -> Result<(), TraceError> {
-        let mut mark = end_mark(lost_bytes);
+        let mut mark = end_mark(lost_bytes, self.good_len);
         let mut done = self.write(TRACE_STREAM, &mark);
         let last_bytes = self.good_len - self.last_at;
         if done.is_err() && last_bytes > (BLOCK_HEADER_BYTES + mark.len()) as u64 {
             self.good_len = self.last_at;
-            mark = end_mark(lost_bytes + last_bytes - BLOCK_HEADER_BYTES as u64);
+            mark = end_mark(lost_bytes + last_bytes - BLOCK_HEADER_BYTES as u64, self.good_len);
             done = self
                 .file
                 .seek(SeekFrom::Start(self.good_len))
@@ -136,12 +136,12 @@ impl TraceWriter {
     }
 }
 
-fn end_mark(lost_bytes: u64) -> Vec<u8> {
+fn end_mark(lost_bytes: u64, place: u64) -> Vec<u8> {
     let mut mark = StreamEncoder::default();
     if lost_bytes > 0 {
         mark.lost(lost_bytes);
     }
-    mark.end();
+    mark.end(Some(place));
     mark.take_block()
 }
 
