@@ -1,7 +1,10 @@
 use std::fmt;
-use std::net::{SocketAddr, ToSocketAddrs};
-use std::path::PathBuf;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
+
+use onetrip_target::address::Address;
 
 /// Where the gateway listens: `HOST:PORT`, or the path of a Unix socket.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +37,34 @@ impl FromStr for ListenAddress {
         let resolved = text.to_socket_addrs().ok().and_then(|mut addresses| addresses.next());
         resolved.map(Self::Tcp).ok_or_else(|| ListenAddressError(text.to_owned()))
     }
+}
+
+impl ListenAddress {
+    /// Whether who connects to this address comes here.
+    pub(crate) fn is_reached_by(&self, address: &Address) -> bool {
+        match (self, address) {
+            (Self::Unix(own), Address::Unix(path)) => {
+                let place = |path: &Path| path.metadata().ok().map(|found| (found.dev(), found.ino()));
+                place(own).is_some_and(|own| place(path) == Some(own))
+            }
+            (Self::Tcp(own), Address::Tcp(address)) => {
+                let is_here = own.ip() == address.ip() || own.ip().is_unspecified() && is_local(*address);
+                own.port() == address.port() && is_here
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Whether this machine has the address: a datagram to it would come from it. None is sent.
+fn is_local(address: SocketAddr) -> bool {
+    let any: IpAddr =
+        if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let from = UdpSocket::bind((any, 0)).and_then(|socket| {
+        socket.connect(address)?;
+        socket.local_addr()
+    });
+    from.is_ok_and(|from| from.ip() == address.ip())
 }
 
 impl fmt::Display for ListenAddress {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::io;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use onetrip_link::LinkSpec;
@@ -17,6 +17,7 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 
 use crate::GatewayError;
+use crate::address::ListenAddress;
 use crate::channel::HandshakeError;
 use crate::error::descriptors_hint;
 use crate::leg::Leg;
@@ -34,6 +35,8 @@ pub(crate) struct Dialer {
     conninfo: Conninfo,
     tls: Option<TlsPlan>,
     links: Option<Links>,
+    /// Where the gateway itself listens: no database is there.
+    own: Arc<OnceLock<Vec<ListenAddress>>>,
 }
 
 /// A server that was reached, for reaching it again.
@@ -72,12 +75,23 @@ impl Dialer {
         // Where the settings of a MySQL server leave it open, the client speaks TLS with the server itself, if it does.
         let tls = if conninfo.passes_tls { None } else { connector(&conninfo)? };
         let links = link.map(|spec| Links::new(spec, conninfo.keepalives));
-        Ok(Self { conninfo, tls, links })
+        Ok(Self { conninfo, tls, links, own: Arc::default() })
     }
 
     /// Another database, as far away.
     pub(crate) fn leading_to(&self, conninfo: Conninfo) -> Result<Self, GatewayError> {
-        Self::new(conninfo, self.links.as_ref().map(|links| links.spec().clone()))
+        let link = self.links.as_ref().map(|links| links.spec().clone());
+        Ok(Self { own: Arc::clone(&self.own), ..Self::new(conninfo, link)? })
+    }
+
+    /// The gateway listens here; to be told before the first connection comes.
+    pub(crate) fn listens_at(&self, own: Vec<ListenAddress>) {
+        // There is one gateway, and it is told once.
+        let _ = self.own.set(own);
+    }
+
+    fn leads_back(&self, address: &Address) -> bool {
+        self.own.get().is_some_and(|own| own.iter().any(|own| own.is_reached_by(address)))
     }
 
     /// What the database speaks.
@@ -168,6 +182,9 @@ impl Dialer {
         host: &Host,
         address: Address,
     ) -> Result<(Leg, Upstream, DialTimes), Unreached> {
+        if self.leads_back(&address) {
+            return Err(Unreached::Said(format!("the server at {host} is this gateway itself")));
+        }
         let limit = self.patience();
         let plan = self.tls.as_ref().filter(|plan| plan.applies_to(host) && !plan.starts_plain());
         let plan = plan.filter(|_| !self.greets_first());

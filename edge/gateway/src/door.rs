@@ -197,9 +197,9 @@ impl Listening {
         Ok((Self { listener, runtime }, bound))
     }
 
-    /// A Unix socket.
-    pub(crate) fn bind_unix(path: PathBuf) -> Result<Self, GatewayError> {
-        Self::bind(&ListenAddress::Unix(path)).map(|(listening, _)| listening)
+    /// A Unix socket, and where it is.
+    pub(crate) fn bind_unix(path: PathBuf) -> Result<(Self, ListenAddress), GatewayError> {
+        Self::bind(&ListenAddress::Unix(path))
     }
 }
 

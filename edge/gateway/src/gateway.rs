@@ -89,6 +89,8 @@ impl Gateway {
             ListenAddress::Tcp(_) => None,
         };
         let also = config.also_listen.map(Listening::bind_unix).transpose()?;
+        let (also, also_at) = also.unzip();
+        shared.dialer().listens_at(also_at.into_iter().chain([address.clone()]).collect());
         let trace = config.trace.as_deref().map(|path| (path, TraceHeader::now(config.keep_values)));
         let recorder = RecorderThread::start(trace, origin.take_block())?;
         let engine = Arc::new(Engine::start(workers, Arc::clone(&shared), recorder.recorder())?);

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use common::client::{PATIENCE, RawClient};
 use common::messages::*;
-use common::server::{RunningGateway, Server, config, endpoint_of};
+use common::server::{RunningGateway, Server, config, conninfo, endpoint_of};
 use common::stub::Stub;
 use onetrip_gateway::{Gateway, GatewayConfig, ListenAddress, Outcome};
 use onetrip_ledger::{Mutes, Summary};
@@ -202,6 +202,37 @@ fn dialling_an_address_takes_no_thread() {
         RawClient::session(&gateway.endpoint(), "postgres").query("SELECT 1");
     }
     assert_eq!(helper_threads(), 0);
+}
+
+#[test]
+fn a_gateway_that_leads_to_itself_says_so_and_takes_no_more_of_itself() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let socket = directory.path().join(".s.PGSQL.5432");
+    let stub = Stub::start();
+    let by_tcp = Gateway::start(GatewayConfig {
+        listen: ListenAddress::Tcp(([0, 0, 0, 0], 0).into()),
+        ..config(stub.upstream())
+    });
+    let by_tcp = by_tcp.expect("it starts");
+    let ListenAddress::Tcp(address) = *by_tcp.address() else { panic!("a port") };
+    let by_socket = GatewayConfig { listen: ListenAddress::Unix(socket), ..config(stub.upstream()) };
+    let by_socket = Gateway::start(by_socket).expect("it starts");
+    for (gateway, itself) in [
+        (by_tcp, format!("postgres://ann@127.0.0.1:{}/shop", address.port())),
+        (by_socket, format!("postgres:///shop?user=ann&host={}", directory.path().display())),
+    ] {
+        gateway.leader().lead_to(conninfo(&itself)).expect("it leads there");
+        let mut client = RawClient::connect(&endpoint_of(&gateway));
+        client.send(&startup("postgres"));
+        assert!(client.ends_within(PATIENCE));
+        let errors = client.errors();
+        assert_eq!((errors.len(), &*errors[0].1), (1, "08006"), "{errors:?}");
+        assert!(errors[0].2.contains("is this gateway itself"), "{errors:?}");
+        assert_eq!(gateway.accepted(), 1);
+        gateway.leader().lead_to(stub.upstream()).expect("it leads there");
+        RawClient::session(&endpoint_of(&gateway), "postgres").query("SELECT 1");
+        gateway.stop();
+    }
 }
 
 #[test]
