@@ -12,9 +12,10 @@ use std::task::Waker;
 use std::time::Duration;
 
 use onetrip_session::BackendKey;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
+use tokio::task::JoinSet;
 
-use crate::dial::Upstream;
+use crate::dial::{CancelError, Upstream};
 use crate::notice::{Kind, Peer, notice};
 
 /// Longest wait until a session has looked at what its sockets hold.
@@ -22,6 +23,11 @@ const LOOK_MAX: Duration = Duration::from_secs(1);
 
 /// Longest wait of a cancel for something that was answered before it ran: a server that takes longer is lost.
 const EARLY_MAX: Duration = Duration::from_secs(30);
+
+/// Cancel requests of a stop that are on their way at once.
+const AT_ONCE: usize = 32;
+/// A request that finds its statement ended does not hit the one behind it: what still runs so much later is asked again.
+const AGAIN: Duration = Duration::from_millis(20);
 
 /// What a client shows to cancel: process id and the gateway's key.
 type Shown = (u32, [u8; 4]);
@@ -101,18 +107,41 @@ impl Cancels {
     pub(crate) async fn carry(&self, shown: Shown, peer: Peer) {
         let Some(target) = lock(&self.sessions).get(&shown).map(Arc::clone) else { return };
         target.await_look().await;
-        if !target.await_its_turn().await {
-            return;
-        }
-        let mut on_its_way = OnItsWay { target: &target, may_be_lost: true };
-        let arrived = target.upstream.cancel(target.key.process_id, &target.key.key).await;
-        on_its_way.may_be_lost = false;
-        if let Err(error) = arrived {
-            on_its_way.may_be_lost = error.may_have_been_sent;
-            let text = format!("a cancel request did not reach the database: {}", error.reason);
-            notice(Kind::Cancel, Some(peer), &text);
+        if let Some(Err(error)) = target.cancel().await {
+            tell_failure(Some(peer), &error);
         }
     }
+
+    /// Cancels what runs in all sessions, and what is behind it, until no client waits any more; gives up after `limit`. The
+    /// sessions are to take nothing more from their clients by now.
+    pub(crate) fn cancel_all(&self, limit: Duration) {
+        let targets: Vec<_> = lock(&self.sessions).values().map(Arc::clone).collect();
+        if targets.is_empty() {
+            return;
+        }
+        match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+            Ok(runtime) => runtime.block_on(async {
+                // What is late is given up.
+                let _ = tokio::time::timeout(limit, cancel_each(targets)).await;
+            }),
+            Err(error) => notice(Kind::Cancel, None, &format!("what runs is not cancelled: {error}")),
+        }
+    }
+}
+
+async fn cancel_each(targets: Vec<Arc<Target>>) {
+    let places = Arc::new(Semaphore::new(AT_ONCE));
+    let mut all = JoinSet::new();
+    for target in targets {
+        let places = Arc::clone(&places);
+        all.spawn(async move { target.cancel_until_idle(&places).await });
+    }
+    all.join_all().await;
+}
+
+fn tell_failure(peer: Option<Peer>, error: &CancelError) {
+    let text = format!("a cancel request did not reach the database: {}", error.reason);
+    notice(Kind::Cancel, peer, &text);
 }
 
 /// A request on its way, however it ends: a session whose cancel is given up must not wait for it for ever.
@@ -159,6 +188,33 @@ impl Target {
     pub(crate) fn look_taken(&self, looks: u64) {
         self.looks_taken.store(looks, Ordering::SeqCst);
         self.looked.notify_waiters();
+    }
+
+    /// Carries a request to the database, once it can hit what the client waits for; `None` if the client waits for nothing.
+    async fn cancel(&self) -> Option<Result<(), CancelError>> {
+        if !self.await_its_turn().await {
+            return None;
+        }
+        let mut on_its_way = OnItsWay { target: self, may_be_lost: true };
+        let arrived = self.upstream.cancel(self.key.process_id, &self.key.key).await;
+        on_its_way.may_be_lost = arrived.as_ref().is_err_and(|error| error.may_have_been_sent);
+        Some(arrived)
+    }
+
+    /// Cancels until the client waits for nothing, or a request fails; as many at once as there are `places`.
+    async fn cancel_until_idle(&self, places: &Semaphore) {
+        self.await_look().await;
+        loop {
+            let place = places.acquire().await;
+            let arrived = self.cancel().await;
+            drop(place);
+            match arrived {
+                None => return,
+                Some(Err(error)) => return tell_failure(None, &error),
+                Some(Ok(())) => {}
+            }
+            tokio::time::sleep(AGAIN).await;
+        }
     }
 
     /// Waits while a cancel would hit what was answered before it ran. Returns whether there is something to cancel,

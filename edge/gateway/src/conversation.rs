@@ -4,8 +4,14 @@ use std::fmt;
 
 use onetrip_ledger::{Moment, StreamEncoder};
 use onetrip_session::{BackendKey, MysqlSession, Refused, Session, SessionError, Verdict};
+use onetrip_wire::pg::{ErrorResponse, FrameHeader, HEADER_BYTES, backend};
 
 use crate::notice::Kind;
+
+/// A message of a cancelled statement is not longer.
+const ERROR_LENGTH_MAX: u32 = 1 << 16;
+/// SQLSTATE of a statement that was cancelled, or ran into a timeout.
+const QUERY_CANCELED: [u8; 5] = *b"57014";
 
 /// A session of a protocol. What is not said here of a method is said of those of [`Session`].
 pub(crate) trait Conversation: fmt::Debug + Send + 'static {
@@ -61,6 +67,11 @@ pub(crate) trait Conversation: fmt::Debug + Send + 'static {
     }
 
     fn may_cancel(&self) -> bool {
+        false
+    }
+
+    /// Whether the server's next message says that a statement was cancelled.
+    fn says_cancelled(&self, _input: &[u8]) -> bool {
         false
     }
 }
@@ -167,6 +178,15 @@ impl Conversation for Session {
 
     fn may_cancel(&self) -> bool {
         self.may_cancel()
+    }
+
+    fn says_cancelled(&self, input: &[u8]) -> bool {
+        let Some(Ok(header)) = FrameHeader::peek(input, ERROR_LENGTH_MAX) else { return false };
+        let body = input.get(HEADER_BYTES..header.frame_len());
+        let error = body.and_then(|body| ErrorResponse::decode(body).ok());
+        header.tag == backend::ERROR_RESPONSE
+            && self.is_between_replies()
+            && error.is_some_and(|error| error.sqlstate() == Some(QUERY_CANCELED))
     }
 }
 

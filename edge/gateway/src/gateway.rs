@@ -21,6 +21,9 @@ use crate::notice::tell_the_rest;
 use crate::recorder::{Recorded, Recorder, RecorderThread};
 use crate::shared::{Shared, Stop};
 
+/// How long what runs at the end may take to be cancelled.
+const CANCEL_MAX: Duration = Duration::from_secs(2);
+
 /// How long the trace's file may take nothing before it is left as it is.
 const TRACE_PATIENCE: Duration = Duration::from_secs(2);
 
@@ -140,22 +143,29 @@ impl Gateway {
     /// Accepts no more clients; each connection ends with 57P01 when nothing is under way on it. [`Self::stop`] ends
     /// those that are left.
     pub fn drain(&self) {
-        // Without receivers there is nobody left to stop.
-        let _ = self.stop.send(Stop::Draining);
-        self.engine.stop(Stop::Draining);
+        self.tell(Stop::Draining);
         self.remove_socket();
     }
 
-    /// Ends all connections, with 57P01, and returns what was seen.
+    /// Tells all doors and workers.
+    fn tell(&self, stop: Stop) {
+        // Without receivers there is no door left to close.
+        let _ = self.stop.send(stop);
+        self.engine.stop(stop);
+    }
+
+    /// Cancels what runs, ends all connections, with 57P01, and returns what was seen. What cannot be cancelled in 2 s goes on
+    /// in the database; its client is told so. With MySQL nothing is cancelled: that takes a login.
     pub fn stop(self) -> Outcome {
         self.stop_within(TRACE_PATIENCE)
     }
 
     /// The same; a trace whose file takes nothing for so long is left as it is.
     pub fn stop_within(self, trace_patience: Duration) -> Outcome {
-        let _ = self.stop.send(Stop::Now);
-        self.engine.stop(Stop::Now);
         self.remove_socket();
+        self.tell(Stop::Cancelling);
+        self.shared.cancels.cancel_all(CANCEL_MAX);
+        self.tell(Stop::Now);
         for door in self.doors {
             if let Err(panic) = door.join() {
                 std::panic::resume_unwind(panic);

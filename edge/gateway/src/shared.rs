@@ -26,6 +26,8 @@ pub(crate) enum Stop {
     No,
     /// No new ones; each ends when nothing is under way on it.
     Draining,
+    /// Nothing more is taken from clients, and what runs is cancelled; each ends when its client waits for nothing.
+    Cancelling,
     Now,
 }
 

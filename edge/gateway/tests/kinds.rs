@@ -14,7 +14,7 @@ use common::server::{RunningGateway, Server, config, conninfo, endpoint_of};
 use common::stub::{Manner, Stub};
 use onetrip_gateway::{Gateway, GatewayConfig};
 use onetrip_ledger::Mutes;
-use onetrip_wire::pg::{DataRow, backend};
+use onetrip_wire::pg::{DataRow, ErrorResponse, backend};
 
 /// Long enough that an answer would have come.
 const A_WHILE: Duration = Duration::from_millis(400);
@@ -147,6 +147,67 @@ fn a_gateway_before_a_stub_drains_when_it_is_told_to_end() {
     assert!(busy.ends_within(PATIENCE));
     assert_eq!((busy.count(backend::DATA_ROW), &*busy.errors()[0].1), (1, "57P01"));
     gateway.stop();
+}
+
+/// The hint of the session's last word.
+fn hint(client: &RawClient) -> Option<String> {
+    let transcript = client.so_far();
+    let last = transcript.with_tag(backend::ERROR_RESPONSE).last().expect("it was told something");
+    let error = ErrorResponse::decode(&last.body).expect("an error");
+    error.field(b'H').map(|hint| String::from_utf8_lossy(hint).into_owned())
+}
+
+#[test]
+fn what_runs_when_a_gateway_stops_is_cancelled_and_with_it_what_was_sent_behind() {
+    let server = Server::shared();
+    let dbname = "stopped";
+    server.fresh_database(dbname);
+    server.psql(dbname, "CREATE TABLE written (way text)");
+    let gateway = RunningGateway::start(GatewayConfig { threads: Some(1), ..config(server.upstream()) });
+    let session = || RawClient::session(&gateway.endpoint(), dbname);
+    let insert = |way: &str| query(&format!("INSERT INTO written SELECT '{way}' FROM pg_sleep(5)"));
+    let (mut alone, mut piped, mut open, mut idle) = (session(), session(), session(), session());
+    let pids = [&mut alone, &mut piped].map(|client| value(client, "SELECT pg_backend_pid()")).join(",");
+    open.query("BEGIN");
+    open.query("INSERT INTO written VALUES ('open')");
+    is_served(&mut idle);
+    alone.send(&insert("alone"));
+    piped.send(&[insert("first"), insert("second"), insert("third")].concat());
+    let asks =
+        format!("SELECT count(*) FROM pg_stat_activity WHERE pid IN ({pids}) AND wait_event = 'PgSleep'");
+    let deadline = Instant::now() + PATIENCE;
+    while server.psql(dbname, &asks).trim() != "2" {
+        assert!(Instant::now() < deadline, "both run");
+        thread::sleep(Duration::from_millis(10));
+    }
+    gateway.stop();
+    for client in [&alone, &piped, &open, &idle] {
+        assert!(client.ends_within(PATIENCE));
+        let errors = client.errors();
+        assert_eq!((errors.len(), &*errors[0].1, hint(client)), (1, "57P01", None), "{errors:?}");
+    }
+    let is_there = format!("SELECT count(*) FROM pg_stat_activity WHERE pid IN ({pids})");
+    while server.psql(dbname, &is_there).trim() != "0" {
+        assert!(Instant::now() < deadline, "the server ends them");
+        thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(server.psql(dbname, "SELECT count(*) FROM written").trim(), "0");
+}
+
+#[test]
+fn who_has_a_statement_that_cannot_be_cancelled_is_told_so() {
+    let stub = Stub::start();
+    let gateway = RunningGateway::start(config(stub.upstream()));
+    let (mut busy, idle) = (session(&gateway), session(&gateway));
+    stub.becomes(Manner::StandsStill);
+    busy.send(&query("SELECT 1"));
+    assert!(!busy.waits_for(backend::DATA_ROW, 1, A_WHILE));
+    gateway.stop();
+    assert!(busy.ends_within(PATIENCE) && idle.ends_within(PATIENCE));
+    assert_eq!((&*busy.errors()[0].1, &*idle.errors()[0].1), ("57P01", "57P01"));
+    let told = hint(&busy).expect("there is a hint");
+    assert!(told.contains("could not be cancelled"), "{told}");
+    assert_eq!(hint(&idle), None);
 }
 
 const SCARCE_UPSTREAM: &str = "ONETRIP_TEST_SCARCE_UPSTREAM";

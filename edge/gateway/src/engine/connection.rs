@@ -27,6 +27,9 @@ use crate::shared::{Alive, Shared, Stop};
 const PATH_EVERY: Duration = Duration::from_secs(1);
 /// A connection on which nothing has moved for so long gives back what it keeps for speed only.
 const RESTS_AFTER: Duration = Duration::from_millis(50);
+/// Said to a client whose statement a stop could not cancel in time.
+const NOT_CANCELLED: &str =
+    "The statement could not be cancelled in time. It may go on in the database, and commit.";
 /// Reads in one turn of one connection: others are to have theirs.
 const READS_MAX: u32 = 16;
 
@@ -119,6 +122,8 @@ pub(crate) struct Connection<C: Conversation> {
     client_has_all: bool,
     /// The client was told that it ends.
     is_refused: bool,
+    /// Its statement was cancelled by a stop. The client is told of the stop in place of that.
+    was_cancelled: bool,
     target: Option<Arc<Target>>,
     /// What the target was told last.
     told: (bool, bool),
@@ -160,6 +165,7 @@ impl<C: Conversation> Connection<C> {
             server_told: false,
             client_has_all: true,
             is_refused: false,
+            was_cancelled: false,
             target: None,
             told: (false, true),
             waker: place.waker(),
@@ -219,7 +225,8 @@ impl<C: Conversation> Connection<C> {
         if !self.is_refused {
             self.is_refused = true;
             if self.session.is_between_replies() {
-                self.session.refuse("57P01", "terminating connection due to administrator command", None);
+                let hint = self.session.is_waiting().then_some(NOT_CANCELLED).filter(|_| !self.was_cancelled);
+                self.session.refuse("57P01", "terminating connection due to administrator command", hint);
                 self.down.insert(self.session.to_client());
             }
         }
@@ -229,6 +236,11 @@ impl<C: Conversation> Connection<C> {
         }
         self.client.shut_down();
         Then::Ends(Ok(()))
+    }
+
+    /// Whether the client waits for nothing and has all that it was sent. It may be in a transaction.
+    fn is_idle(&self) -> bool {
+        !self.session.is_waiting() && self.up.is_sent() && self.down.is_sent()
     }
 
     /// Whether nothing is under way, in either direction and in the session.
@@ -289,6 +301,9 @@ impl<C: Conversation> Connection<C> {
         let mut woken_by_fence = false;
         while !self.up.undecided().is_empty() {
             if self.session.is_between_units() {
+                if visit.stop == Stop::Cancelling {
+                    break;
+                }
                 match self.target.as_ref().map_or(Gate::Open, |target| target.gate()) {
                     Gate::Open => {}
                     Gate::Held => break,
@@ -366,6 +381,10 @@ impl<C: Conversation> Connection<C> {
     fn decide_down(&mut self, visit: &Visit<'_>) -> Result<bool, GatewayError> {
         let mut moved = false;
         while !self.down.undecided().is_empty() {
+            if visit.stop == Stop::Cancelling && self.session.says_cancelled(self.down.undecided()) {
+                self.was_cancelled = true;
+                break;
+            }
             match self.session.handle_server(visit.moment, self.down.undecided()) {
                 Ok(Verdict::Wait) => {
                     if self.server_ended {
@@ -520,6 +539,10 @@ impl<C: Conversation> Served for Connection<C> {
         let stops = match visit.stop {
             Stop::No => false,
             Stop::Draining => matches!(then, Then::Waits) && self.is_at_rest(),
+            Stop::Cancelling => match then {
+                Then::Waits => self.was_cancelled || self.is_idle(),
+                Then::GoesOn | Then::Ends(_) => false,
+            },
             Stop::Now => !matches!(then, Then::Ends(_)),
         };
         if stops && !self.is_refused {
