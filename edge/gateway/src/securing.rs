@@ -1,10 +1,12 @@
-//! TLS with a server that greets in the clear: the greeting goes to the client, and the client's login waits until TLS is
+//! The greeting of a server that speaks first, and TLS behind it. It has as long to come as the server has to be reached. With
+//! TLS the greeting goes to the client, and the client's login waits until TLS is
 //! there. What is asked for, and whether it can be, is the session's to say. By a Unix socket there is no TLS, and a password needs
 //! the gateway's key as well.
 
 use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use onetrip_session::{Hello, MysqlSession, TlsOffer, Verdict};
@@ -22,9 +24,29 @@ use crate::opening::{Opening, read, send};
 /// How long a client may take for its login, as a server's `connect_timeout` and more.
 const LOGIN_MAX: Duration = Duration::from_secs(60);
 
-/// Whom TLS is spoken with, and how.
+/// How the wait for a greeting ended.
+enum Greeting {
+    Offers(TlsOffer),
+    ServerLeft,
+    ClientLeft,
+}
+
+/// What comes after the greeting.
+enum Next<'u> {
+    Tls(&'u TlsPlan),
+    Plain,
+    /// There is nothing to agree on.
+    End,
+}
+
+enum Side {
+    Client,
+    Server,
+}
+
+/// Whom TLS is spoken with, and how; without a plan it is not.
 struct Securing<'u> {
-    plan: &'u TlsPlan,
+    plan: Option<&'u TlsPlan>,
     host: &'u Host,
     patience: Duration,
 }
@@ -38,42 +60,54 @@ impl Opening<MysqlSession> {
         Ok((server, upstream))
     }
 
-    /// Speaks TLS with the server where the settings say so. The client's login is left to the worker. A client that leaves
-    /// before it, or a server that will not have it, is left to the worker as well.
+    /// Waits for the greeting, and speaks TLS with the server where the settings say so. The client's login is left to the worker.
+    /// A client that leaves before it, or a server that will not have it, is left to the worker as well.
     async fn secure(&mut self, server: &mut Leg, upstream: &Upstream) -> Result<(), GatewayError> {
-        let Some(plan) = upstream.plan_after_greeting() else {
-            if !upstream.host().is_unix() || !self.client.is_tcp() {
-                return Ok(());
-            }
-            // A server that is late is left to the worker.
-            return timeout(upstream.patience(), self.lend_key(server)).await.unwrap_or(Ok(()));
+        let with = Securing {
+            plan: upstream.plan_after_greeting(),
+            host: upstream.host(),
+            patience: upstream.patience(),
         };
-        let with = Securing { plan, host: upstream.host(), patience: upstream.patience() };
-        let greeted = match timeout(with.patience, self.is_tls_offered(server, &with)).await {
-            Ok(greeted) => greeted,
-            Err(_) => Err(with.late()),
+        let greeting = match timeout(with.patience, self.greeting(server)).await {
+            Ok(greeting) => greeting?,
+            Err(_) => return Err(self.refuse_unreached(with.late())),
         };
-        match greeted {
-            Ok(true) => self.agree(server, &with).await,
-            Ok(false) => Ok(()),
+        match with.next(greeting) {
+            Ok(Next::Tls(plan)) => self.agree(server, &with, plan).await,
+            Ok(Next::Plain) if upstream.host().is_unix() && self.client.is_tcp() => self.lend_key().await,
+            Ok(Next::Plain | Next::End) => Ok(()),
             Err(error) => Err(self.refuse_unreached(error)),
         }
     }
 
-    /// Passes the greeting on, and prepares for a login whose password the server wants itself.
-    async fn lend_key(&mut self, server: &mut Leg) -> Result<(), GatewayError> {
+    /// Reads the greeting, without passing it on.
+    async fn greeting(&mut self, server: &mut Leg) -> Result<Greeting, GatewayError> {
         loop {
             match MysqlSession::tls_offer(self.down.undecided()) {
                 TlsOffer::Wait => {}
-                TlsOffer::Yes | TlsOffer::No => break,
-                TlsOffer::Refused | TlsOffer::Unknown => return Ok(()),
+                offer => return Ok(Greeting::Offers(offer)),
             }
             self.down.grow_if_full();
-            match poll_fn(|cx| read(server, &mut self.down, cx)).await.map_err(server_failed)? {
-                0 => return Ok(()),
-                count => self.down.filled(count),
+            let heard = poll_fn(|cx| {
+                // Who has sent something has not left. That is rare: the server speaks first.
+                if self.up.undecided().is_empty() {
+                    if let Poll::Ready(count) = read(&mut self.client, &mut self.up, cx) {
+                        return Poll::Ready(count.map(|count| (Side::Client, count)).map_err(client_failed));
+                    }
+                }
+                read(server, &mut self.down, cx).map_ok(|count| (Side::Server, count)).map_err(server_failed)
+            });
+            match heard.await? {
+                (Side::Client, 0) => return Ok(Greeting::ClientLeft),
+                (Side::Server, 0) => return Ok(Greeting::ServerLeft),
+                (Side::Client, count) => self.up.filled(count),
+                (Side::Server, count) => self.down.filled(count),
             }
         }
+    }
+
+    /// Passes the greeting on, and prepares for a login whose password the server wants itself.
+    async fn lend_key(&mut self) -> Result<(), GatewayError> {
         self.session.lend_key(Arc::clone(&self.shared.password_key) as _);
         self.pass_greeting().await
     }
@@ -95,38 +129,20 @@ impl Opening<MysqlSession> {
         poll_fn(|cx| send(&mut self.client, &mut self.down, cx)).await.map_err(client_failed)
     }
 
-    /// Reads the greeting, without passing it on.
-    async fn is_tls_offered(&mut self, server: &mut Leg, with: &Securing<'_>) -> Result<bool, GatewayError> {
-        loop {
-            let may_be_plain = with.plan.may_be_plain();
-            match MysqlSession::tls_offer(self.down.undecided()) {
-                TlsOffer::Yes => return Ok(true),
-                TlsOffer::Refused => return Ok(false),
-                TlsOffer::No | TlsOffer::Unknown if may_be_plain => return Ok(false),
-                TlsOffer::No => return Err(with.plan_says_no()),
-                TlsOffer::Unknown => return Err(with.failed("it does not greet as MySQL and MariaDB do")),
-                TlsOffer::Wait => {}
-            }
-            self.down.grow_if_full();
-            match poll_fn(|cx| read(server, &mut self.down, cx)).await.map_err(server_failed)? {
-                0 if may_be_plain => return Ok(false),
-                0 => return Err(with.failed("it closed the connection without a greeting")),
-                count => self.down.filled(count),
-            }
-        }
-    }
-
     /// Passes the greeting on, and begins TLS once the client logs in.
-    async fn agree(&mut self, server: &mut Leg, with: &Securing<'_>) -> Result<(), GatewayError> {
+    async fn agree(
+        &mut self,
+        server: &mut Leg,
+        with: &Securing<'_>,
+        plan: &TlsPlan,
+    ) -> Result<(), GatewayError> {
         self.session.secure(Arc::clone(&self.shared.password_key) as _);
         self.pass_greeting().await?;
         let Some(request) = timeout(LOGIN_MAX, self.request()).await.unwrap_or(Ok(None))? else {
             return Err(client_failed(io::ErrorKind::UnexpectedEof.into()));
         };
-        match timeout(with.patience, with.shake_hands(server, &request))
-            .await
-            .unwrap_or_else(|_| Err(with.late()))
-        {
+        let shaken = timeout(with.patience, with.shake_hands(plan, server, &request)).await;
+        match shaken.unwrap_or_else(|_| Err(with.late())) {
             Ok(()) => {
                 self.session.tls_began(self.shared.now(), &request);
                 Ok(())
@@ -151,20 +167,36 @@ impl Opening<MysqlSession> {
     }
 }
 
-impl Securing<'_> {
-    async fn shake_hands(&self, server: &mut Leg, request: &[u8]) -> Result<(), GatewayError> {
-        let tls = self.plan.start(self.host)?;
-        write_all(server, request).await.map_err(|error| self.failed(&error.to_string()))?;
-        server.begin_tls(tls).await.map_err(|error| match error {
-            HandshakeError::Tls(error) => {
-                GatewayError::Dial(with_causes(&self.plan.explain(self.host, error)))
+impl<'u> Securing<'u> {
+    fn next(&self, greeting: Greeting) -> Result<Next<'u>, GatewayError> {
+        let Some(plan) = self.plan else {
+            let is_known = matches!(greeting, Greeting::Offers(TlsOffer::Yes | TlsOffer::No));
+            return Ok(if is_known { Next::Plain } else { Next::End });
+        };
+        match greeting {
+            Greeting::Offers(TlsOffer::Yes) => Ok(Next::Tls(plan)),
+            Greeting::Offers(TlsOffer::Refused) | Greeting::ClientLeft => Ok(Next::End),
+            Greeting::Offers(_) | Greeting::ServerLeft if plan.may_be_plain() => Ok(Next::End),
+            Greeting::Offers(TlsOffer::No) => {
+                Err(GatewayError::Dial(plan.refused_by_server(self.host).to_string()))
             }
-            HandshakeError::Io(error) => self.failed(&error.to_string()),
-        })
+            Greeting::Offers(_) => Err(self.failed("it does not greet as MySQL and MariaDB do")),
+            Greeting::ServerLeft => Err(self.failed("it closed the connection without a greeting")),
+        }
     }
 
-    fn plan_says_no(&self) -> GatewayError {
-        GatewayError::Dial(self.plan.refused_by_server(self.host).to_string())
+    async fn shake_hands(
+        &self,
+        plan: &TlsPlan,
+        server: &mut Leg,
+        request: &[u8],
+    ) -> Result<(), GatewayError> {
+        let tls = plan.start(self.host)?;
+        write_all(server, request).await.map_err(|error| self.failed(&error.to_string()))?;
+        server.begin_tls(tls).await.map_err(|error| match error {
+            HandshakeError::Tls(error) => GatewayError::Dial(with_causes(&plan.explain(self.host, error))),
+            HandshakeError::Io(error) => self.failed(&error.to_string()),
+        })
     }
 
     fn late(&self) -> GatewayError {

@@ -106,6 +106,31 @@ fn a_database_that_is_not_there_is_told_in_the_greetings_place() {
 }
 
 #[test]
+fn a_server_that_never_greets_has_the_time_that_its_settings_give() {
+    let silent = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    let port = silent.local_addr().expect("it is bound").port();
+    let gateway = Watching::before(&format!("mysql://127.0.0.1:{port}?connect_timeout=1"));
+    let mut stream = std::net::TcpStream::connect(("127.0.0.1", gateway.port)).expect("the gateway listens");
+    let mut said = Vec::new();
+    stream.read_to_end(&mut said).expect("it is told and closed");
+    let said = String::from_utf8_lossy(&said).into_owned();
+    assert!(said.contains("no answer within 1 s"), "{said}");
+    assert_eq!(gateway.summary().refusals.len(), 1);
+}
+
+#[test]
+fn a_client_that_leaves_before_the_greeting_takes_its_leg_with_it() {
+    let silent = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    let gateway = Watching::start(silent.local_addr().expect("it is bound").port());
+    let client = std::net::TcpStream::connect(("127.0.0.1", gateway.port)).expect("the gateway listens");
+    let (mut leg, _) = silent.accept().expect("the gateway comes");
+    drop(client);
+    assert_eq!(leg.read(&mut [0]).expect("it ends"), 0);
+    drop(leg);
+    assert_eq!(gateway.summary().refusals.len(), 0);
+}
+
+#[test]
 fn a_client_that_speaks_tls_with_the_server_works_and_is_said_to_be_unseen() {
     let certificates = repository().join("edge/target/tests/certificates");
     let option = |name: &str, file: &str| format!("--{name}={}", certificates.join(file).display());
