@@ -120,6 +120,8 @@ pub(super) struct Run<'e> {
     pub(super) template: u32,
     pub(super) facts: TemplateFacts,
     pub(super) parameters: &'e [u64],
+    /// Its parameters came in an exchange before.
+    pub(super) is_bound_before: bool,
     pub(super) results: &'e [u32],
     pub(super) columns: Option<&'e Arc<[String]>>,
 }
@@ -168,6 +170,7 @@ impl Run<'_> {
     /// Whether this run goes on with a result that was begun before.
     pub(super) fn continues(&self) -> bool {
         !self.statement.steps.has(Steps::BIND)
+            && !self.is_bound_before
             && (self.statement.row_limit > 0)
             && self.facts.kind != StatementKind::Fetch
     }

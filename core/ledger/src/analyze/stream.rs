@@ -9,11 +9,11 @@ use super::detectors::Detectors;
 use super::event::{Event, Place, Run, Runs};
 use super::pace::Pace;
 use super::would::{Shadow, Verdict};
-use crate::stacks::{Recogniser, Startup};
+use crate::stacks::{Recogniser, Sent, Startup};
 use crate::timeline::TripSample;
 use crate::{
     Difference, Driver, Exchange, Moment, Obstacle, Outcome, Record, Statement, Steps, Summary,
-    TransactionStatus, UnitKind,
+    TransactionStatus, UnitKind, ValueHash,
 };
 
 /// Drivers and ORMs show themselves within their first statements.
@@ -39,6 +39,7 @@ pub(super) struct Stream {
     /// Nothing that comes will tell more about the client.
     is_settled: bool,
     rtt_min_us: Option<u32>,
+    bound: Bound,
     trip: Option<Trip>,
     connect_trips: u64,
     connect_waited_ns: u64,
@@ -73,6 +74,60 @@ struct Names {
     templates: Vec<u32>,
     scopes: Vec<u32>,
     columns: Vec<Arc<[String]>>,
+}
+
+/// Parameters that came in an exchange before the one that runs their statement. A driver may send Bind and Flush, wait, and send
+/// Execute and Sync then.
+#[derive(Debug, Default)]
+struct Bound(Vec<(u32, Values)>);
+
+/// Those of one template, by the stream's id.
+#[derive(Debug)]
+enum Values {
+    Of(Vec<ValueHash>),
+    /// It was bound more than once, and nobody knows which one is run next.
+    Several,
+}
+
+impl Bound {
+    /// Templates that are followed.
+    const MAX: usize = 16;
+
+    /// Those of a statement that is run and was not bound in the same exchange.
+    fn of(&self, statement: &Statement) -> Option<&[ValueHash]> {
+        if self.0.is_empty() || statement.steps.has(Steps::BIND) || statement.parameters > 0 {
+            return None;
+        }
+        match self.0.iter().find(|(template, _)| *template == statement.template) {
+            Some((_, Values::Of(values))) => Some(values),
+            _ => None,
+        }
+    }
+
+    /// Notes what an exchange has bound and not run, and forgets what it has run. With a transaction, all portals end.
+    fn take(&mut self, exchange: &Exchange) {
+        let mut parameters = exchange.parameters.as_slice();
+        for statement in &exchange.statements {
+            let (own, rest) = parameters.split_at(usize::from(statement.parameters));
+            parameters = rest;
+            let position = self.0.iter().position(|(template, _)| *template == statement.template);
+            match (statement.steps.has(Steps::BIND), statement.steps.has(Steps::EXECUTE)) {
+                (true, false) if statement.outcome == Outcome::Done => match position {
+                    Some(position) => self.0[position].1 = Values::Several,
+                    None if self.0.len() < Self::MAX => {
+                        self.0.push((statement.template, Values::Of(own.to_vec())));
+                    }
+                    None => {}
+                },
+                (false, true) => drop(position.map(|position| self.0.swap_remove(position))),
+                _ => {}
+            }
+        }
+        let is_over = exchange.kind == UnitKind::Group && exchange.status == TransactionStatus::Idle;
+        if is_over || exchange.status == TransactionStatus::Failed {
+            self.0.clear();
+        }
+    }
 }
 
 /// The trip that is under way.
@@ -124,7 +179,7 @@ impl Names {
     }
 
     /// The exchange's statements that ran to their end.
-    fn runs<'e>(&'e self, exchange: &'e Exchange, shared: &Shared) -> Runs<'e> {
+    fn runs<'e>(&'e self, exchange: &'e Exchange, bound: &'e Bound, shared: &Shared) -> Runs<'e> {
         let mut parameters = exchange.parameters.as_slice();
         let mut results = exchange.results.as_slice();
         let mut runs = Runs::default();
@@ -136,13 +191,15 @@ impl Names {
             if !statement.is_run() {
                 continue;
             }
+            let before = bound.of(statement);
             let template = self.template(statement.template);
             let columns = self.columns.get(statement.columns as usize).filter(|_| statement.columns != 0);
             runs.push(Run {
                 statement,
                 template,
                 facts: shared.templates.facts(template),
-                parameters: own_parameters,
+                parameters: before.unwrap_or(own_parameters),
+                is_bound_before: before.is_some(),
                 results: own_results,
                 columns,
             });
@@ -292,7 +349,7 @@ impl Stream {
         self.request = exchange.request;
         let carried_ns = self.detectors.carried_ns();
         self.place = self.place_of(exchange);
-        let runs = self.names.runs(exchange, shared);
+        let runs = self.names.runs(exchange, &self.bound, shared);
         let obstacle = match exchange.obstacle {
             None if !shared.has_remedies => self.level.after_begin(&runs).obstacle(),
             told => told,
@@ -321,7 +378,12 @@ impl Stream {
             let grouped = matches!(exchange.kind, UnitKind::Group | UnitKind::FlushedGroup);
             for run in &event.runs {
                 let marks = shared.templates.marks(run.template);
-                self.recogniser.statement(run.template, marks, grouped, shared.program);
+                let sent = match run.statement.steps.has(Steps::BIND) {
+                    _ if !grouped => Sent::AsText,
+                    true => Sent::WithParameters,
+                    false => Sent::BoundBefore,
+                };
+                self.recogniser.statement(run.template, marks, sent, shared.program);
             }
             if let Some(orm) = self.recogniser.orm() {
                 shared.orms.entry((self.identity.clone(), self.startup_driver)).or_insert(orm);
@@ -332,6 +394,7 @@ impl Stream {
             false => Client::Connection(self.number),
         };
         self.detectors.show(&event, |id| self.names.template(id), client, shared);
+        self.bound.take(exchange);
         if self.recogniser.orm().is_some() || self.work_trips >= RECOGNITION_TRIPS {
             self.settle(shared);
         }

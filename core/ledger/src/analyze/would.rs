@@ -194,7 +194,10 @@ impl Shadow {
     fn only_reads(&self, run: &Run<'_>, event: &Event<'_>) -> bool {
         let is_statement =
             matches!(event.exchange.kind, UnitKind::Query | UnitKind::Group | UnitKind::FlushedGroup);
-        is_statement && run.facts.is_plain_read && !self.prepared_again.contains(&run.template)
+        is_statement
+            && run.facts.is_plain_read
+            && !run.is_bound_before
+            && !self.prepared_again.contains(&run.template)
     }
 
     fn note_preparing(&mut self, event: &Event<'_>, template: impl Fn(u32) -> u32) {

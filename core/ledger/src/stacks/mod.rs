@@ -10,7 +10,7 @@ mod recogniser;
 mod recorded;
 mod stack;
 
-pub(crate) use recogniser::{Language, Recogniser, Startup, language_of};
+pub(crate) use recogniser::{Language, Recogniser, Sent, Startup, language_of};
 pub(crate) use stack::{Marks, marks_of};
 
 use serde::{Serialize, Serializer};

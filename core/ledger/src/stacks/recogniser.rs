@@ -115,6 +115,17 @@ fn is_libpq(parameters: &[(&[u8], &[u8])]) -> bool {
         && own.into_iter().all(|(name, _)| known.any(|next| next == name))
 }
 
+/// How a statement that was run came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sent {
+    /// As a text of its own.
+    AsText,
+    /// With its parameters in the same exchange, as libpq sends them (`PQsendQueryGuts`).
+    WithParameters,
+    /// Behind its parameters, for which the client has waited. Libpq has no call for that.
+    BoundBefore,
+}
+
 /// What is known of one connection's client.
 ///
 /// Drivers over libpq look alike, and others send no more than they do: one that has not asked for encryption is not named.
@@ -157,15 +168,14 @@ impl Recogniser {
         }
     }
 
-    /// Reads a statement that was run: the shapes that its template has, and whether it came with its parameters apart.
-    pub(crate) fn statement(
-        &mut self,
-        template: u32,
-        marks: &Marks,
-        grouped: bool,
-        program: Option<Language>,
-    ) {
+    /// Reads a statement that was run: the shapes that its template has, and how it came.
+    pub(crate) fn statement(&mut self, template: u32, marks: &Marks, sent: Sent, program: Option<Language>) {
+        if sent == Sent::BoundBefore && self.is_libpq {
+            self.is_libpq = false;
+            self.driver = Driver::UNKNOWN;
+        }
         if self.is_libpq {
+            let grouped = sent == Sent::WithParameters;
             let found = match (self.driver.key(), program == Some(Language::Python)) {
                 ("unknown", false) if self.asked_encryption => Some("libpq"),
                 ("unknown", true) if !grouped => Some("psycopg2"),
@@ -232,6 +242,26 @@ mod tests {
         // cl-postgres, which speaks the protocol by itself.
         assert!(!may_be(&["user", "database", "client_encoding", "application_name"]));
         assert!(!may_be(&["database", "user"]) && !may_be(&["user", "extra_float_digits"]) && !may_be(&[]));
+    }
+
+    /// As pg8000 does it: Bind and Flush, and then Execute and Sync.
+    #[test]
+    fn who_waits_between_bind_and_execute_is_not_over_libpq() {
+        let parameters: Vec<_> = [("user", "ann"), ("database", "shop")]
+            .map(|(name, value)| (name.as_bytes(), value.as_bytes()))
+            .to_vec();
+        let named = |sent: &[Sent]| {
+            let mut recogniser = Recogniser::default();
+            recogniser.startup(&Startup { parameters: &parameters, asked_encryption: true });
+            for sent in sent {
+                recogniser.statement(1, &Marks::default(), *sent, Some(Language::Python));
+            }
+            recogniser.driver().key()
+        };
+        assert_eq!(named(&[Sent::AsText]), "psycopg2");
+        assert_eq!(named(&[Sent::AsText, Sent::WithParameters]), "psycopg3");
+        assert_eq!(named(&[Sent::BoundBefore, Sent::AsText]), "unknown");
+        assert_eq!(named(&[Sent::AsText, Sent::BoundBefore, Sent::WithParameters]), "unknown");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use onetrip_sql::Lifter;
 use serde::Deserialize;
 
-use super::recogniser::{Startup, language_of};
+use super::recogniser::{Sent, Startup, language_of};
 use super::{Driver, Recogniser, marks_of};
 
 #[derive(Deserialize)]
@@ -49,7 +49,8 @@ fn send(program: &Program, recogniser: &mut Recogniser, is_command_known: bool) 
         }
         let template = String::from_utf8_lossy(lifter.lift(text.as_bytes(), true).template()).into_owned();
         let number = templates.iter().position(|known| *known == template).unwrap_or(templates.len());
-        recogniser.statement(number as u32, &marks_of(&template), name.is_some(), language);
+        let sent = if name.is_some() { Sent::WithParameters } else { Sent::AsText };
+        recogniser.statement(number as u32, &marks_of(&template), sent, language);
         templates.push(template);
     }
 }
@@ -113,7 +114,7 @@ fn an_orm_that_was_seen_before_needs_a_statement_of_its_own() {
         let mut again = Recogniser::default();
         startup(&program, &mut again);
         again.expect(known);
-        again.statement(1, &marks_of("SELECT count(*) FROM orders"), false, None);
+        again.statement(1, &marks_of("SELECT count(*) FROM orders"), Sent::AsText, None);
         assert_eq!(again.orm(), None, "{}", program.stack);
         send(&program, &mut again, true);
         assert_eq!(again.orm(), Some(known), "{}", program.stack);

@@ -200,6 +200,24 @@ impl Traffic {
         self.exchange(statement, &[], &[]);
     }
 
+    /// A trip that only gives a statement its parameters.
+    pub(crate) fn bind(&mut self, text: &str, parameters: &[u64]) {
+        let statement = Statement {
+            template: self.template(text),
+            steps: Steps::BIND,
+            parameters: parameters.len() as u16,
+            ..Statement::default()
+        };
+        self.kind = UnitKind::FlushedGroup;
+        self.exchange(statement, parameters, &[]);
+    }
+
+    /// A trip that runs what was bound.
+    pub(crate) fn execute(&mut self, text: &str) {
+        self.kind = UnitKind::Group;
+        self.run(text, &[]);
+    }
+
     /// A trip that only prepares.
     pub(crate) fn prepare(&mut self, text: &str) {
         let steps = Steps::PREPARE | Steps::DESCRIBE;
