@@ -202,6 +202,8 @@ impl Place {
 #[derive(Debug)]
 pub(super) struct Event<'e> {
     pub(super) exchange: &'e Exchange,
+    /// A trip was made for it for certain.
+    pub(super) owns_trip: bool,
     pub(super) place: Place,
     /// Scope, by the analyzer's own ids.
     pub(super) scope: u32,
@@ -254,7 +256,7 @@ impl<'e> Event<'e> {
 
     /// The exchange took a trip of its own for certain.
     pub(super) fn is_own_trip(&self) -> bool {
-        self.exchange.starts_trip && !self.exchange.may_share
+        self.owns_trip
     }
 
     /// The one statement, besides transaction control, that this trip was made for.

@@ -143,6 +143,11 @@ struct Trip {
     request: u64,
     connect: bool,
     in_transaction: bool,
+    /// Time between the reply before and this trip, in nanoseconds.
+    think_ns: u64,
+    may_share: bool,
+    /// All that it has carried so far are values of statements that are not run yet.
+    only_binds: bool,
 }
 
 impl Level {
@@ -332,9 +337,14 @@ impl Stream {
         if self.scope == 0 {
             self.scope = scope;
         }
-        let think_ns = self.trip.map_or(0, |trip| exchange.sent_at.since(trip.ended_at));
+        let mut think_ns = self.trip.map_or(0, |trip| exchange.sent_at.since(trip.ended_at));
         let follows_work = self.trip.is_some_and(|trip| !trip.connect);
-        self.count_trip(exchange, scope, shared);
+        let mut owns_trip = exchange.starts_trip && !exchange.may_share;
+        if let Some(trip) = self.trip.filter(|trip| trip.only_binds && !exchange.starts_trip) {
+            // The trip was made for what runs with these values.
+            (owns_trip, think_ns) = (!trip.may_share, trip.think_ns);
+        }
+        self.count_trip(exchange, think_ns, scope, shared);
         if exchange.kind == UnitKind::Connect {
             self.pace.login(exchange.bytes_sent, think_ns, self.startup_driver.has_quick_proof());
             return;
@@ -356,6 +366,7 @@ impl Stream {
         };
         let mut event = Event {
             exchange,
+            owns_trip,
             place: self.place,
             scope,
             opened_at: self.opened_at,
@@ -418,7 +429,9 @@ impl Stream {
         }
     }
 
-    fn count_trip(&mut self, exchange: &Exchange, scope: u32, shared: &mut Shared) {
+    fn count_trip(&mut self, exchange: &Exchange, think_ns: u64, scope: u32, shared: &mut Shared) {
+        let only_binds =
+            !exchange.statements.is_empty() && exchange.statements.iter().all(|it| it.steps == Steps::BIND);
         let connect = exchange.kind == UnitKind::Connect;
         if exchange.starts_trip {
             self.end_trip(shared);
@@ -443,8 +456,12 @@ impl Stream {
                 request: exchange.request,
                 connect,
                 in_transaction: exchange.status != TransactionStatus::Idle,
+                think_ns,
+                may_share: exchange.may_share,
+                only_binds,
             });
         } else if let Some(trip) = &mut self.trip {
+            trip.only_binds &= only_binds;
             trip.ended_at = trip.ended_at.max(exchange.last_reply_at);
             trip.in_transaction = exchange.status != TransactionStatus::Idle;
             trip.bytes_sent += exchange.bytes_sent;

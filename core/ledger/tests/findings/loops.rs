@@ -39,6 +39,16 @@ fn parameters_that_came_in_a_trip_before_belong_to_the_run_behind_it() {
         traffic.execute(CHILD);
     }
     assert_eq!(traffic.found(), [(Code::Loop, 9)]);
+    // Both may leave together, and the trip is that of the run.
+    let mut traffic = Traffic::new();
+    traffic.list("SELECT id, flag FROM authors", &ids);
+    for id in &ids {
+        traffic.bind(CHILD, &[*id]);
+        traffic.shares = true;
+        traffic.execute(CHILD);
+        traffic.shares = false;
+    }
+    assert_eq!(traffic.found(), [(Code::Loop, 9)]);
     // Two that wait are not told apart, and another transaction knows neither.
     let mut traffic = Traffic::new();
     traffic.list("SELECT id, flag FROM authors", &ids);
