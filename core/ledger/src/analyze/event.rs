@@ -180,7 +180,7 @@ impl Run<'_> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Place {
     pub(super) connection: u32,
-    /// Exchanges of the connection so far.
+    /// Exchanges of the connection so far that were to run something.
     pub(super) count: u64,
     /// Transaction blocks of the connection so far, if it is within one; else zero.
     pub(super) transaction: u32,

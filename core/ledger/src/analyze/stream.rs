@@ -361,6 +361,8 @@ impl Stream {
         self.place = self.place_of(exchange);
         let runs = self.names.runs(exchange, &self.bound, shared);
         let obstacle = match exchange.obstacle {
+            // No remedy answers these, and nothing else is said to be in the way.
+            None if runs.iter().any(|run| run.is_bound_before) => None,
             None if !shared.has_remedies => self.level.after_begin(&runs).obstacle(),
             told => told,
         };
@@ -413,10 +415,12 @@ impl Stream {
 
     fn place_of(&mut self, exchange: &Exchange) -> Place {
         let is_within = exchange.status != TransactionStatus::Idle;
+        let is_group = matches!(exchange.kind, UnitKind::Group | UnitKind::FlushedGroup);
+        let runs_nothing = is_group && !exchange.statements.iter().any(|it| it.steps.has(Steps::EXECUTE));
         self.transactions += u64::from(is_within && self.place.transaction == 0);
         Place {
             connection: self.number,
-            count: self.place.count + 1,
+            count: self.place.count + u64::from(!runs_nothing),
             transaction: if is_within { u32::try_from(self.transactions).unwrap_or(u32::MAX) } else { 0 },
         }
     }
