@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,13 +15,17 @@ from onetrip import PipelineAborted, PipelineUndone, TransactionStatus, errors
 
 
 class Turns:
-    """A relay that counts turns: pieces of the conversation that begin with the client after the server spoke."""
+    """A relay that counts turns: pieces of the conversation that begin with the client after the server spoke. Replies wait until
+    the client has been silent for a while, so that one that has not waited for them is not counted as if it had."""
+
+    SILENCE = 0.05
 
     def __init__(self, host: str, port: int) -> None:
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
         self.count = 0
         self._server_spoke = True
+        self._client_spoke_at = 0.0
         self._target = (host, port)
         threading.Thread(target=self._serve, daemon=True).start()
 
@@ -33,8 +38,12 @@ class Turns:
     def _pass(self, source: socket.socket, target: socket.socket, is_client: bool) -> None:
         with contextlib.suppress(OSError):  # the other direction ended first
             while data := source.recv(1 << 16):
-                if is_client and self._server_spoke:
-                    self.count += 1
+                if is_client:
+                    self.count += self._server_spoke
+                    self._client_spoke_at = time.monotonic()
+                else:
+                    while (left := self._client_spoke_at + self.SILENCE - time.monotonic()) > 0:
+                        time.sleep(left)
                 self._server_spoke = not is_client
                 target.sendall(data)
         target.close()
