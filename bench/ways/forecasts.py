@@ -1,6 +1,6 @@
 """How near forecasts come: real programs at five distances, foretold from local runs.
 
-    bench/run forecasts                # all programs and distances: about eight minutes
+    bench/run forecasts                # all programs and distances: about fifteen minutes
     bench/run forecasts --program loop --rtt 13 --write
 
 Each program of clients/forecast runs three times next to its database and is traced; the run of median length is
@@ -14,6 +14,7 @@ Only the standard library is used. The table goes to standard output, and with -
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import platform
@@ -23,6 +24,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import mysqlserver
 import pgserver
 import records
 
@@ -30,6 +32,11 @@ REPOSITORY = records.REPOSITORY
 ONETRIP = records.ONETRIP
 PYTHON = ".venv/bin/python"
 JAVA_PATH = "clients/java/target/clients-1.jar:clients/java/target/lib/*"
+SCHEMAS = REPOSITORY / "clients/forecast"
+SERVERS = {
+    "postgresql": lambda: pgserver.PgServer(load=[SCHEMAS / "schema.sql"]),
+    "mariadb": lambda: mysqlserver.MysqlServer("mariadb", load=[SCHEMAS / "mysql_schema.sql"]),
+}
 PROGRAMS = {
     "loop": ("psycopg2, serial loop", [PYTHON, "clients/forecast/loop.py"]),
     "page": ("Django, mixed pages", [PYTHON, "clients/forecast/page.py"]),
@@ -39,6 +46,10 @@ PROGRAMS = {
         "pgjdbc, cursor by 10 rows",
         ["java", "-cp", JAVA_PATH, "onetrip.CursorWalk"],
     ),
+    "mysql_loop": ("PyMySQL, serial loop", [PYTHON, "clients/forecast/mysql_loop.py"]),
+    "mysql_page": ("Django over mysqlclient, mixed pages", [PYTHON, "clients/forecast/page.py"]),
+    "mysql_workers": ("mysql2, 8 connections that think", ["node", "clients/forecast/mysql_workers.js"]),
+    "mysql_bulk": ("PyMySQL, 20 MB each way", [PYTHON, "clients/forecast/mysql_bulk.py"]),
 }
 BENCH = records.case("forecasts")
 RTTS_MS: list[float] = BENCH["distances_ms"]
@@ -55,12 +66,14 @@ def main() -> int:
         return 1
     build_go()
     rows: list[tuple[str, float, float, float]] = []
-    with (
-        pgserver.PgServer(load=[REPOSITORY / "clients/forecast/schema.sql"]) as server,
-        tempfile.TemporaryDirectory() as folder,
-    ):
-        bench = Bench(os.environ | server.env(), Path(folder), options.rounds)
+    with contextlib.ExitStack() as running, tempfile.TemporaryDirectory() as folder:
+        benches: dict[str, Bench] = {}
         for program in options.program or PROGRAMS:
+            server = "mariadb" if program.startswith("mysql_") else "postgresql"
+            if server not in benches:
+                address = running.enter_context(SERVERS[server]())
+                benches[server] = Bench(os.environ | address.env(), Path(folder), options.rounds)
+            bench = benches[server]
             near = bench.near(program)
             for rtt in options.rtt or RTTS_MS:
                 foretold = bench.forecast(near, rtt)

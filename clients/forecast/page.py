@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Django: 25 page views of mixed statements, each with some work of its own between them."""
+"""Django: 25 page views of mixed statements, each with some work of its own between them. On MySQL if MYSQL_HOST is set."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import os
 import django
 from django.conf import settings
 
+POSTGRES = ("postgresql", "PGHOST", "PGPORT", "PGUSER", "PGPASSWORD", "PGDATABASE")
+MYSQL = ("mysql", "MYSQL_HOST", "MYSQL_TCP_PORT", "MYSQL_USER", "MYSQL_PWD", "MYSQL_DATABASE")
+engine, *variables = MYSQL if "MYSQL_HOST" in os.environ else POSTGRES
+place = zip(("HOST", "PORT", "USER", "PASSWORD", "NAME"), variables, strict=True)
 settings.configure(
     USE_TZ=True,
     DATABASES={
         "default": {
-            "ENGINE": "django.db.backends.postgresql",
-            "HOST": os.environ.get("PGHOST", ""),
-            "PORT": os.environ.get("PGPORT", ""),
-            "USER": os.environ.get("PGUSER", ""),
-            "PASSWORD": os.environ.get("PGPASSWORD", ""),
-            "NAME": os.environ.get("PGDATABASE", ""),
+            "ENGINE": f"django.db.backends.{engine}",
+            **{name: os.environ.get(variable, "") for name, variable in place},
         }
     },
 )
