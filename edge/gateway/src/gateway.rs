@@ -23,6 +23,8 @@ use crate::shared::{Shared, Stop};
 
 /// How long what runs at the end may take to be cancelled.
 const CANCEL_MAX: Duration = Duration::from_secs(2);
+/// The same for a stop that is to wait for nobody.
+const CANCEL_MAX_AT_ONCE: Duration = Duration::from_millis(500);
 
 /// How long the trace's file may take nothing before it is left as it is.
 const TRACE_PATIENCE: Duration = Duration::from_secs(2);
@@ -157,14 +159,19 @@ impl Gateway {
     /// Cancels what runs, ends all connections, with 57P01, and returns what was seen. What cannot be cancelled in 2 s goes on
     /// in the database; its client is told so. With MySQL nothing is cancelled: that takes a login.
     pub fn stop(self) -> Outcome {
-        self.stop_within(TRACE_PATIENCE)
+        self.end(CANCEL_MAX, TRACE_PATIENCE)
     }
 
-    /// The same; a trace whose file takes nothing for so long is left as it is.
-    pub fn stop_within(self, trace_patience: Duration) -> Outcome {
+    /// The same for those who do not want to wait: half a second for the cancelling. A trace whose file takes nothing is left as
+    /// it is.
+    pub fn stop_at_once(self) -> Outcome {
+        self.end(CANCEL_MAX_AT_ONCE, Duration::ZERO)
+    }
+
+    fn end(self, cancel_max: Duration, trace_patience: Duration) -> Outcome {
         self.remove_socket();
         self.tell(Stop::Cancelling);
-        self.shared.cancels.cancel_all(CANCEL_MAX);
+        self.shared.cancels.cancel_all(cancel_max);
         self.tell(Stop::Now);
         for door in self.doors {
             if let Err(panic) = door.join() {

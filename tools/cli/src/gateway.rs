@@ -48,7 +48,7 @@ pub(crate) fn gateway(options: &GatewayOptions) -> Result<ExitCode> {
     signals.wait_through_hangups(|| say("SIGHUP: there is nothing to read again; SIGTERM stops"))?;
     let is_urgent = drain(&gateway, options.drain, &mut signals);
     signals.exit_on_signal(ExitCode::FAILED.code(), !is_urgent);
-    let outcome = if is_urgent { gateway.stop_within(Duration::ZERO) } else { gateway.stop() };
+    let outcome = if is_urgent { gateway.stop_at_once() } else { gateway.stop() };
     learned.keep(&common);
     link::tell(&outcome.links, link.as_ref());
     say_endless(&common);
