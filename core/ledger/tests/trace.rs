@@ -219,6 +219,9 @@ fn whole_blocks_that_are_missing_or_there_twice_are_damage() {
     assert_eq!(damaged(&whole), (0, 0));
     assert_eq!(damaged(&without), (1, bytes));
     assert_eq!(damaged(&doubled), (1, bytes));
+    // Behind the end there is nothing.
+    let behind = [&whole[..], &whole[first..second]].concat();
+    assert_eq!(damaged(&behind), (1, bytes));
 }
 
 #[test]

@@ -42,6 +42,8 @@ pub struct TraceReader {
     damaged_bytes: u64,
     tail_bytes: u64,
     tries: u32,
+    /// The end mark was read: a block behind it is damage.
+    has_end: bool,
 }
 
 /// What stands at a place of the file.
@@ -94,6 +96,7 @@ impl TraceReader {
             damaged_bytes: 0,
             tail_bytes: 0,
             tries: 0,
+            has_end: false,
         })
     }
 
@@ -110,6 +113,9 @@ impl TraceReader {
     pub fn next_block(&mut self) -> Result<Option<Block<'_>>, TraceError> {
         loop {
             match self.read_here()? {
+                Found::Block(header) if self.has_end => {
+                    self.pass_over(self.at + (BLOCK_HEADER_BYTES + header.length) as u64)?;
+                }
                 Found::Block(header) => {
                     if header.stream == TRACE_STREAM {
                         self.note_end();
@@ -138,8 +144,9 @@ impl TraceReader {
         let mut places = Vec::new();
         // Who decodes the block for its records tells of one that is malformed.
         let _ = decode_block::<TraceError>(&mut Records::default(), TRACE_STREAM, &self.payload, |record| {
-            if let Record::End { place: Some(place) } = record {
-                places.push(place);
+            if let Record::End { place } = record {
+                self.has_end = true;
+                places.extend(place);
             }
             Ok(())
         });
