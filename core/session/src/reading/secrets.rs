@@ -4,27 +4,30 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use onetrip_sql::{Lifted, SettingValue, scan};
+use onetrip_sql::{Lifted, scan};
 
 /// What stands in place of a value.
 const MASK: &[u8] = b"***";
-/// What statements begin with that may set one.
-const VERBS: [&[u8]; 3] = [b"SET", b"ALTER", b"CREATE"];
 /// Settings of this program hold nothing that is secret.
 const OWN: &[u8] = b"onetrip.";
+/// What statements begin with that may set one, and where.
+const VERBS: [(&[u8], Place); 5] = [
+    (b"SET", Place::First),
+    (b"ALTER", Place::Last),
+    (b"CREATE", Place::Any),
+    (b"EXPLAIN", Place::Behind(&[b"EXPLAIN"])),
+    (b"PREPARE", Place::Behind(&[b"AS"])),
+];
+/// For whom it is set.
+const SCOPES: [&[u8]; 5] = [b"LOCAL", b"SESSION", b"GLOBAL", b"PERSIST", b"PERSIST_ONLY"];
+/// Letters of a server's options that take an argument (`process_postgres_switches`); `c` and `-` set something.
+const WITH_ARGUMENT: &[u8] = b"BCDNSWcdfhkprtv-";
 
 /// A template without the words that it sets such settings to: by SET, or by the SET of ALTER and CREATE (of roles, databases,
-/// functions and the system).
+/// functions and the system). Words that no server takes there are left out, too: a secret whose quotes were forgotten looks so.
 pub(crate) fn kept_template<'a>(lifted: &Lifted<'a>) -> Cow<'a, [u8]> {
     let template = lifted.template();
-    let mut secret = values_in(template);
-    if let Some(SettingValue::Word(span)) = lifted.facts().setting {
-        let is_secret = lifted.name().is_some_and(|name| is_of_users(name.as_written()));
-        let value = span.start as usize..span.end as usize;
-        if is_secret && !secret.contains(&value) && !is_default(span.of(template)) {
-            secret.push(value);
-        }
-    }
+    let secret = values_in(template);
     if secret.is_empty() {
         return Cow::Borrowed(template);
     }
@@ -41,50 +44,105 @@ pub(crate) fn kept_template<'a>(lifted: &Lifted<'a>) -> Cow<'a, [u8]> {
 
 /// Places of such words, in order.
 fn values_in(template: &[u8]) -> Vec<Range<usize>> {
+    let begins = |text: &[u8]| VERBS.iter().any(|(verb, _)| starts_with_word(text, verb));
     let mut values = Vec::new();
-    let begins = |text: &[u8]| VERBS.iter().any(|verb| starts_with_word(text, verb));
     if !begins(template) && !template.contains(&b';') {
         return values;
     }
-    let tokens = tokens(template);
-    let text = |token: &Range<usize>| &template[token.clone()];
-    for statement in tokens.split(|token| text(token) == b";") {
-        if !statement.first().is_some_and(|first| begins(&template[first.start..])) {
-            continue;
-        }
-        for (place, _) in statement.iter().enumerate().filter(|(_, token)| is_word(text(token), b"SET")) {
-            let mut rest = &statement[place + 1..];
-            if rest
-                .first()
-                .is_some_and(|token| is_word(text(token), b"LOCAL") || is_word(text(token), b"SESSION"))
-            {
-                rest = &rest[1..];
-            }
-            let is_assigned = |token: &Range<usize>| text(token) == b"=" || is_word(text(token), b"TO");
-            let Some(end) = rest.iter().position(is_assigned) else { continue };
-            let name: Vec<u8> =
-                rest[..end].iter().flat_map(text).filter(|byte| **byte != b'"').copied().collect();
-            let is_name = rest[..end].iter().skip(1).step_by(2).all(|token| text(token) == b".");
-            if !is_name || !is_of_users(&name) {
-                continue;
-            }
-            for (value, comma) in pairs(&rest[end + 1..]) {
-                let word = text(value);
-                if (word[0] == b'"' || is_word_start(word[0])) && !is_default(word) {
-                    values.push(value.clone());
+    let tokens = Tokens { text: template, list: &tokens(template) };
+    for statement in tokens.list.split(|token| tokens.is(token, b";")) {
+        let verb = statement.first().and_then(|first| VERBS.iter().find(|(verb, _)| tokens.is(first, verb)));
+        let Some((_, place)) = verb else { continue };
+        for (at, _) in statement.iter().enumerate().filter(|(_, token)| tokens.is(token, b"SET")) {
+            let before = at.checked_sub(1).and_then(|before| statement.get(before));
+            let is_clause = match place {
+                Place::First => before.is_none(),
+                Place::Behind(words) => {
+                    before.is_some_and(|before| words.iter().any(|word| tokens.is(before, word)))
                 }
-                if comma.is_none_or(|comma| text(comma) != b",") {
-                    break;
-                }
+                Place::Last | Place::Any => true,
+            };
+            if is_clause {
+                tokens.values_of(&statement[at + 1..], matches!(place, Place::Any), &mut values);
             }
         }
     }
     values
 }
 
-/// Each token of a list, and what stands behind it.
-fn pairs(list: &[Range<usize>]) -> impl Iterator<Item = (&Range<usize>, Option<&Range<usize>>)> {
-    list.chunks(2).map(|pair| (&pair[0], pair.get(1)))
+/// Where in a statement a SET of a setting stands.
+enum Place {
+    First,
+    /// Behind one of these words. No server takes it.
+    Behind(&'static [&'static [u8]]),
+    /// It is the last clause.
+    Last,
+    /// Other clauses may follow.
+    Any,
+}
+
+/// A template's tokens.
+#[derive(Clone, Copy)]
+struct Tokens<'t> {
+    text: &'t [u8],
+    list: &'t [Range<usize>],
+}
+
+impl Tokens<'_> {
+    fn bytes(&self, token: &Range<usize>) -> &[u8] {
+        self.text.get(token.clone()).unwrap_or_default()
+    }
+
+    fn is(&self, token: &Range<usize>, word: &[u8]) -> bool {
+        is_word(self.bytes(token), word)
+    }
+
+    /// Notes the words that are given to settings of users in `rest`, which stands behind SET.
+    fn values_of(&self, mut rest: &[Range<usize>], may_go_on: bool, values: &mut Vec<Range<usize>>) {
+        while let Some((name, given)) = self.assignment(rest) {
+            let is_secret = is_of_users(&name);
+            let mut is_first = true;
+            rest = &[];
+            for (at, token) in given.iter().enumerate() {
+                let is_comma = self.is(token, b",");
+                if is_comma && self.assignment(&given[at + 1..]).is_some() {
+                    rest = &given[at + 1..]; // MySQL sets several at once
+                    break;
+                }
+                let is_separate = is_comma || self.is(token, b".");
+                let follows = at
+                    .checked_sub(1)
+                    .is_some_and(|before| !self.is(&given[before], b",") && !self.is(&given[before], b"."));
+                if may_go_on && !is_first && !is_separate && follows {
+                    return; // another clause
+                }
+                is_first = false;
+                let word = self.bytes(token);
+                let is_word = word.first().is_some_and(|first| *first == b'"' || is_word_start(*first));
+                if is_secret && is_word && !is_default(word) {
+                    values.push(token.clone());
+                }
+            }
+        }
+    }
+
+    /// The name of the setting that `rest` begins with, without quotes, and what stands behind its `=` or TO.
+    fn assignment<'r>(&self, rest: &'r [Range<usize>]) -> Option<(Vec<u8>, &'r [Range<usize>])> {
+        let is_at = |token: &&Range<usize>| self.is(token, b"@");
+        let rest = &rest[rest.iter().take_while(is_at).count()..];
+        let is_scope = |token: &Range<usize>| SCOPES.iter().any(|scope| self.is(token, scope));
+        let rest = if rest.first().is_some_and(is_scope) { &rest[1..] } else { rest };
+        let is_dot = |token: &Range<usize>| self.is(token, b".");
+        let rest = if rest.first().is_some_and(is_dot) { &rest[1..] } else { rest };
+        let is_assigned =
+            |token: &Range<usize>| [b"=".as_slice(), b":", b"TO"].iter().any(|sign| self.is(token, sign));
+        let end = rest.iter().position(is_assigned)?;
+        if !rest[..end].iter().skip(1).step_by(2).all(is_dot) {
+            return None;
+        }
+        let name = rest[..end].iter().flat_map(|token| self.bytes(token)).copied();
+        Some((name.filter(|byte| *byte != b'"').collect(), &rest[end + 1..]))
+    }
 }
 
 /// Words, quoted names and single other bytes of a template, which holds no literals and no comments.
@@ -135,7 +193,8 @@ pub(crate) fn kept_parameter<'a>(name: &[u8], value: &'a [u8]) -> Cow<'a, [u8]> 
 /// Words of a server's command line, as `pg_split_opts` tells them apart: a backslash in front of a blank takes it along.
 fn kept_options(options: &[u8]) -> Vec<u8> {
     let mut kept = Vec::with_capacity(options.len());
-    let mut follows = false;
+    // Whether the next word is an argument, and of an option that sets something.
+    let mut argument: Option<bool> = None;
     let mut rest = options;
     while let Some(first) = rest.first() {
         if first.is_ascii_whitespace() {
@@ -151,12 +210,26 @@ fn kept_options(options: &[u8]) -> Vec<u8> {
         };
         let (word, behind) = rest.split_at(rest.iter().position(ends).unwrap_or(rest.len()));
         rest = behind;
-        let assignment = match word {
-            word if std::mem::take(&mut follows) => word,
-            [b'-', b'-' | b'c', assignment @ ..] => assignment,
-            _ => b"",
+        let assignment = match (argument.take(), word) {
+            (Some(sets), word) => {
+                if sets {
+                    word
+                } else {
+                    b""
+                }
+            }
+            (None, [b'-', letters @ ..]) => {
+                match letters.iter().position(|letter| WITH_ARGUMENT.contains(letter)) {
+                    Some(at) => {
+                        let (sets, given) = (matches!(letters[at], b'c' | b'-'), &letters[at + 1..]);
+                        argument = given.is_empty().then_some(sets);
+                        if sets { given } else { b"" }
+                    }
+                    None => b"",
+                }
+            }
+            (None, _) => b"",
         };
-        follows = word == b"-c";
         let equals = assignment.iter().position(|byte| *byte == b'=').unwrap_or_default();
         if is_of_users(&assignment[..equals]) {
             kept.extend_from_slice(&word[..=word.len() - assignment.len() + equals]);
@@ -212,6 +285,20 @@ mod tests {
                 "CREATE FUNCTION f() RETURNS int SET app.token = s3cret SET work_mem = x LANGUAGE sql AS 'SELECT 1'",
                 "CREATE FUNCTION f() RETURNS int SET app.token = *** SET work_mem = x LANGUAGE sql AS $1",
             ),
+            ("SET app.token = abc.s3cret", "SET app.token = ***.***"),
+            ("SET app.token = my s3cret; SELECT 1", "SET app.token = *** ***; SELECT $1"),
+            ("ALTER ROLE bob SET app.token = abc.s3cret", "ALTER ROLE bob SET app.token = ***.***"),
+            ("EXPLAIN SET app.token = s3cret", "EXPLAIN SET app.token = ***"),
+            ("PREPARE x AS SET app.token = s3cret", "PREPARE x AS SET app.token = ***"),
+            ("EXPLAIN UPDATE t SET a.b = c", "EXPLAIN UPDATE t SET a.b = c"),
+            ("SET GLOBAL app.token = s3cret, b", "SET GLOBAL app.token = ***, ***"),
+            (
+                "SET @@global.app.token = s3cret, sql_mode = ANSI",
+                "SET @@global.app.token = ***, sql_mode = ANSI",
+            ),
+            ("SET @@session.sql_mode = ANSI", "SET @@session.sql_mode = ANSI"),
+            ("SET sql_mode = ANSI, app.token := s3cret", "SET sql_mode = ANSI, app.token := ***"),
+            ("ALTER TABLE t ALTER c SET DEFAULT a.b = c", "ALTER TABLE t ALTER c SET DEFAULT a.b = c"),
             ("UPDATE t SET a.b = c, d = e", "UPDATE t SET a.b = c, d = e"),
             ("SELECT 1; UPDATE t SET a.b = c", "SELECT $1; UPDATE t SET a.b = c"),
         ] {
@@ -233,6 +320,10 @@ mod tests {
             ("-capp.token=s3\\ cret -c geqo=off", "-capp.token=*** -c geqo=off"),
             ("--app.my-token=a\\\\ --work-mem=4.5MB", "--app.my-token=*** --work-mem=4.5MB"),
             ("  -c  onetrip.lob_prefetch=0\t-c a.b=", "  -c  onetrip.lob_prefetch=0\t-c a.b=***"),
+            ("-ec app.token=s3cret", "-ec app.token=***"),
+            ("-Oecapp.token=s3cret -e", "-Oecapp.token=*** -e"),
+            ("-e-app.token=s3cret -d 5 -c", "-e-app.token=*** -d 5 -c"),
+            ("-p -c a.b=c", "-p -c a.b=c"),
             ("-c app.token", "-c app.token"),
             ("-c", "-c"),
             ("-e x.y=z", "-e x.y=z"),
