@@ -48,23 +48,35 @@ impl ListenAddress {
                 place(own).is_some_and(|own| place(path) == Some(own))
             }
             (Self::Tcp(own), Address::Tcp(address)) => {
-                let is_here = own.ip() == address.ip() || own.ip().is_unspecified() && is_local(*address);
-                own.port() == address.port() && is_here
+                own.port() == address.port()
+                    && is_heard_at(own.ip().to_canonical(), address.ip().to_canonical())
             }
             _ => false,
         }
     }
 }
 
+/// Whether who listens at `own` hears who connects to `address`.
+fn is_heard_at(own: IpAddr, address: IpAddr) -> bool {
+    // Who connects to no address in particular comes to this machine.
+    let address = match address {
+        IpAddr::V4(Ipv4Addr::UNSPECIFIED) => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(Ipv6Addr::UNSPECIFIED) => Ipv6Addr::LOCALHOST.into(),
+        address => address,
+    };
+    let hears_family = own.is_ipv6() || address.is_ipv4();
+    own == address || own.is_unspecified() && hears_family && is_local(address)
+}
+
 /// Whether this machine has the address: a datagram to it would come from it. None is sent.
-fn is_local(address: SocketAddr) -> bool {
+fn is_local(address: IpAddr) -> bool {
     let any: IpAddr =
         if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
     let from = UdpSocket::bind((any, 0)).and_then(|socket| {
-        socket.connect(address)?;
+        socket.connect((address, 9))?;
         socket.local_addr()
     });
-    from.is_ok_and(|from| from.ip() == address.ip())
+    address.is_loopback() || from.is_ok_and(|from| from.ip() == address)
 }
 
 impl fmt::Display for ListenAddress {
@@ -72,6 +84,41 @@ impl fmt::Display for ListenAddress {
         match self {
             Self::Tcp(address) => address.fmt(f),
             Self::Unix(path) => path.display().fmt(f),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_of_this_machine_is_known_in_each_spelling() {
+        let is_heard = |own: &str, address: &str| {
+            let at = |text: &str| SocketAddr::new(text.parse().expect("an address"), 5432);
+            ListenAddress::Tcp(at(own)).is_reached_by(&Address::Tcp(at(address)))
+        };
+        for (own, address) in [
+            ("127.0.0.1", "127.0.0.1"),
+            ("127.0.0.1", "0.0.0.0"),
+            ("127.0.0.1", "::ffff:127.0.0.1"),
+            ("0.0.0.0", "127.0.0.9"),
+            ("0.0.0.0", "0.0.0.0"),
+            ("::", "0.0.0.0"),
+            ("::", "127.0.0.1"),
+            ("::", "::1"),
+            ("::1", "::"),
+        ] {
+            assert!(is_heard(own, address), "{own} {address}");
+        }
+        for (own, address) in [
+            ("127.0.0.1", "127.0.0.2"),
+            ("127.0.0.1", "::1"),
+            ("0.0.0.0", "::1"),
+            ("0.0.0.0", "192.0.2.7"),
+            ("127.0.0.2", "0.0.0.0"),
+        ] {
+            assert!(!is_heard(own, address), "{own} {address}");
         }
     }
 }
