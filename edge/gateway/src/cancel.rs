@@ -246,6 +246,12 @@ impl Target {
         }
     }
 
+    /// The session is over: nobody waits for it any more.
+    pub(crate) fn ended(&self) {
+        self.look_taken(u64::MAX);
+        self.set_waiting(false, true);
+    }
+
     /// Whether the next unit may go; if it is held, the session is woken when that changes.
     pub(crate) fn gate(&self) -> Gate {
         let state = self.state.load(Ordering::SeqCst);

@@ -70,8 +70,8 @@ pub(crate) trait Conversation: fmt::Debug + Send + 'static {
         false
     }
 
-    /// Whether the server's next message says that a statement was cancelled.
-    fn says_cancelled(&self, _input: &[u8]) -> bool {
+    /// Whether the server's next message says that the last of what the client has asked for was cancelled.
+    fn says_last_cancelled(&self, _input: &[u8]) -> bool {
         false
     }
 }
@@ -180,12 +180,13 @@ impl Conversation for Session {
         self.may_cancel()
     }
 
-    fn says_cancelled(&self, input: &[u8]) -> bool {
+    fn says_last_cancelled(&self, input: &[u8]) -> bool {
         let Some(Ok(header)) = FrameHeader::peek(input, ERROR_LENGTH_MAX) else { return false };
         let body = input.get(HEADER_BYTES..header.frame_len());
         let error = body.and_then(|body| ErrorResponse::decode(body).ok());
         header.tag == backend::ERROR_RESPONSE
             && self.is_between_replies()
+            && self.unanswered() <= 1
             && error.is_some_and(|error| error.sqlstate() == Some(QUERY_CANCELED))
     }
 }

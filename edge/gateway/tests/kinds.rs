@@ -184,7 +184,10 @@ fn what_runs_when_a_gateway_stops_is_cancelled_and_with_it_what_was_sent_behind(
     for client in [&alone, &piped, &open, &idle] {
         assert!(client.ends_within(PATIENCE));
         let errors = client.errors();
-        assert_eq!((errors.len(), &*errors[0].1, hint(client)), (1, "57P01", None), "{errors:?}");
+        assert_eq!((&*errors.last().expect("its last word").1, hint(client)), ("57P01", None), "{errors:?}");
+    }
+    for (client, count) in [(&alone, 1), (&open, 1), (&idle, 1), (&piped, 3)] {
+        assert_eq!(client.errors().len(), count, "each statement has its own, and 57P01 is the last one's");
     }
     let is_there = format!("SELECT count(*) FROM pg_stat_activity WHERE pid IN ({pids})");
     while server.psql(dbname, &is_there).trim() != "0" {
@@ -192,6 +195,35 @@ fn what_runs_when_a_gateway_stops_is_cancelled_and_with_it_what_was_sent_behind(
         thread::sleep(Duration::from_millis(10));
     }
     assert_eq!(server.psql(dbname, "SELECT count(*) FROM written").trim(), "0");
+}
+
+#[test]
+fn what_was_sent_behind_a_cancelled_statement_and_is_done_is_told() {
+    let server = Server::shared();
+    let dbname = "stopped_behind";
+    server.fresh_database(dbname);
+    server.psql(dbname, "CREATE TABLE written (way text)");
+    let gateway = RunningGateway::start(GatewayConfig { threads: Some(1), ..config(server.upstream()) });
+    let mut client = RawClient::session(&gateway.endpoint(), dbname);
+    let mut others: Vec<_> = (0..3).map(|_| RawClient::session(&gateway.endpoint(), dbname)).collect();
+    others.iter_mut().for_each(is_served);
+    let pid = value(&mut client, "SELECT pg_backend_pid()");
+    let quick = (0..3).map(|_| query("INSERT INTO written VALUES ('quick')"));
+    let all: Vec<_> = [query("SELECT pg_sleep(5)")].into_iter().chain(quick).collect();
+    client.send(&all.concat());
+    let asks = format!("SELECT count(*) FROM pg_stat_activity WHERE pid = {pid} AND wait_event = 'PgSleep'");
+    let deadline = Instant::now() + PATIENCE;
+    while server.psql(dbname, &asks).trim() != "1" {
+        assert!(Instant::now() < deadline, "it runs");
+        thread::sleep(Duration::from_millis(10));
+    }
+    let told_before = client.count(backend::COMMAND_COMPLETE);
+    gateway.stop();
+    assert!(client.ends_within(PATIENCE));
+    let told = client.count(backend::COMMAND_COMPLETE) - told_before;
+    let errors = client.errors();
+    assert_eq!((&*errors.last().expect("its last word").1, hint(&client)), ("57P01", None), "{errors:?}");
+    assert_eq!(server.psql(dbname, "SELECT count(*) FROM written").trim(), told.to_string());
 }
 
 #[test]

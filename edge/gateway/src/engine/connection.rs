@@ -225,7 +225,8 @@ impl<C: Conversation> Connection<C> {
         if !self.is_refused {
             self.is_refused = true;
             if self.session.is_between_replies() {
-                let hint = self.session.is_waiting().then_some(NOT_CANCELLED).filter(|_| !self.was_cancelled);
+                let may_run = self.session.is_serving() && self.session.is_waiting() && !self.was_cancelled;
+                let hint = may_run.then_some(NOT_CANCELLED);
                 self.session.refuse("57P01", "terminating connection due to administrator command", hint);
                 self.down.insert(self.session.to_client());
             }
@@ -381,7 +382,7 @@ impl<C: Conversation> Connection<C> {
     fn decide_down(&mut self, visit: &Visit<'_>) -> Result<bool, GatewayError> {
         let mut moved = false;
         while !self.down.undecided().is_empty() {
-            if visit.stop == Stop::Cancelling && self.session.says_cancelled(self.down.undecided()) {
+            if visit.stop == Stop::Cancelling && self.session.says_last_cancelled(self.down.undecided()) {
                 self.was_cancelled = true;
                 break;
             }
@@ -579,7 +580,8 @@ impl<C: Conversation> Served for Connection<C> {
 /// The books are ended however the connection ends, also when the gateway stops.
 impl<C: Conversation> Drop for Connection<C> {
     fn drop(&mut self) {
-        if let Some((_, key)) = self.target.take().zip(self.session.backend_key()) {
+        if let Some((target, key)) = self.target.take().zip(self.session.backend_key()) {
+            target.ended();
             self.shared.cancels.remove((key.process_id, self.cancel_key));
         }
         if let Some(path) = self.server.path_time() {
