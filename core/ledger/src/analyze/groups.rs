@@ -4,10 +4,15 @@
 //! the group began or with its first statement, could have been sent together with the first. A value that comes up
 //! within the group, such as a constant of a statement's text, leaves a doubt. The doubt is gone when the statement is run
 //! again with that value and another one beside it.
+//!
+//! A long gap parts a group, unless the same two reads came one right after the other another time: then a busy machine made it
+//! long.
+
+use smallvec::SmallVec;
 
 use super::claims::{Claims, Pattern, Share, TripNumber};
 use super::event::{Event, Run};
-use super::hash::clear;
+use super::hash::{Set, clear};
 use super::pace::Gap;
 use crate::findings::Code;
 
@@ -21,17 +26,26 @@ const KNOWN_MAX: usize = 64;
 const RETURNED_MAX: usize = 512;
 /// Reads that a group with doubts waits for.
 const WAIT_MAX: usize = 64;
+/// Pairs of reads that are remembered as near each other.
+const NEAR_MAX: usize = 256;
+/// Groups with long gaps that wait for the same reads to come again.
+const PARTED_MAX: usize = 16;
 
 /// The group of one connection that may be under way.
 #[derive(Debug, Default)]
 pub(super) struct Groups {
-    reads: Vec<(u32, TripNumber)>,
+    reads: Vec<Read>,
     doubts: Vec<Doubt>,
+    /// There is a long gap in the group, which has no doubts then.
+    is_parted: bool,
+    /// Groups that are over and have long gaps.
+    parted: Vec<(Vec<Read>, u32)>,
+    /// Templates of which the second has come right after the first.
+    near: Set<(u32, u32)>,
     /// The latest group that is over and has doubts left.
     doubtful: Option<Doubtful>,
     request: u64,
     scope: u32,
-    slow_gaps: usize,
     /// Parameters of the first read.
     first: Vec<u64>,
     /// Those of them that it found its rows by.
@@ -41,6 +55,15 @@ pub(super) struct Groups {
     /// There was more than can be remembered.
     returned_more: bool,
     known: Known,
+}
+
+/// A read of a group.
+#[derive(Debug, Clone, Copy)]
+struct Read {
+    template: u32,
+    trip: TripNumber,
+    /// The gap before it.
+    gap: Gap,
 }
 
 /// A read of which some values were never seen before, neither sent nor returned.
@@ -57,7 +80,7 @@ struct Doubt {
 /// A group that is proven when nothing is left of its doubts.
 #[derive(Debug)]
 struct Doubtful {
-    reads: Vec<(u32, TripNumber)>,
+    reads: Vec<Read>,
     doubts: Vec<Doubt>,
     scope: u32,
     waited: usize,
@@ -85,12 +108,19 @@ struct Known {
 impl Groups {
     /// Takes one more run of a reading statement in its own trip, right behind the last exchange that was taken.
     pub(super) fn take(&mut self, event: &Event<'_>, run: &Run<'_>, trip: TripNumber, claims: &mut Claims) {
+        let gap = event.gap();
+        let pair = self.reads.last().map(|last| (last.template, run.template));
+        let parts = gap >= Gap::Waiting && !pair.is_some_and(|pair| self.near.contains(&pair));
         let may_go_on = !self.reads.is_empty()
             && self.reads.len() < READS_MAX
             && self.request == event.exchange.request
-            && event.gap() < Gap::Waiting
-            && self.reads.iter().all(|(template, _)| *template != run.template);
-        let origin = if may_go_on { self.origin(run) } else { Origin::Within };
+            && gap < Gap::Pause
+            && (!parts || self.doubts.is_empty())
+            && self.reads.iter().all(|read| read.template != run.template);
+        let mut origin = if may_go_on { self.origin(run) } else { Origin::Within };
+        if (parts || self.is_parted) && matches!(origin, Origin::Unseen(_)) {
+            origin = Origin::Within;
+        }
         let goes_on = origin != Origin::Within;
         if !goes_on {
             self.end(claims);
@@ -99,9 +129,12 @@ impl Groups {
             let (place, parameters) = (self.reads.len(), run.parameters.to_vec());
             self.doubts.push(Doubt { place, template: run.template, parameters, unseen });
         }
+        self.is_parted |= goes_on && parts;
+        if let Some(pair) = pair.filter(|_| goes_on && gap == Gap::Short && self.near.len() < NEAR_MAX) {
+            self.near.insert(pair);
+        }
         self.resolve(run, claims);
-        self.slow_gaps += usize::from(goes_on && event.gap() >= Gap::Slow);
-        self.reads.push((run.template, trip));
+        self.reads.push(Read { template: run.template, trip, gap });
         let room = RETURNED_MAX - self.returned.len();
         self.returned_more |= run.results.len() > room;
         self.returned.extend_from_slice(&run.results[..run.results.len().min(room)]);
@@ -110,7 +143,7 @@ impl Groups {
     fn begin(&mut self, event: &Event<'_>, run: &Run<'_>) {
         self.request = event.exchange.request;
         self.scope = event.scope;
-        self.slow_gaps = 0;
+        self.is_parted = false;
         self.first.clear();
         self.first.extend_from_slice(run.parameters);
         self.first_keys.clear();
@@ -131,24 +164,48 @@ impl Groups {
     pub(super) fn end(&mut self, claims: &mut Claims) {
         let mut reads = std::mem::take(&mut self.reads);
         let doubts = std::mem::take(&mut self.doubts);
-        if reads.len() >= READS_MIN && self.slow_gaps * 2 <= reads.len() {
-            if doubts.is_empty() {
-                claim(&mut reads, self.scope, claims);
-            } else {
-                self.give_up(claims);
-                self.doubtful = Some(Doubtful { reads, doubts, scope: self.scope, waited: 0 });
-                return;
-            }
+        if reads.len() >= READS_MIN && self.is_parted && self.parted.len() < PARTED_MAX {
+            self.parted.push((reads, self.scope));
+            return;
+        }
+        if !doubts.is_empty() && reads.len() >= READS_MIN && !self.is_slow(&reads) {
+            self.give_up(claims);
+            self.doubtful = Some(Doubtful { reads, doubts, scope: self.scope, waited: 0 });
+            return;
+        }
+        if doubts.is_empty() {
+            self.claim_parts(&reads, self.scope, claims);
         }
         // Its room serves the next group.
         reads.clear();
         self.reads = reads;
     }
 
+    /// Whether the program took long before most of these, as far as it is not known to be faster.
+    fn is_slow(&self, reads: &[Read]) -> bool {
+        let is_slow = |pair: &&[Read]| {
+            pair[1].gap >= Gap::Slow && !self.near.contains(&(pair[0].template, pair[1].template))
+        };
+        reads.windows(2).filter(is_slow).count() * 2 > reads.len()
+    }
+
+    /// Books the reads between long gaps.
+    fn claim_parts(&self, reads: &[Read], scope: u32, claims: &mut Claims) {
+        let belongs = |before: &Read, read: &Read| {
+            read.gap < Gap::Waiting || self.near.contains(&(before.template, read.template))
+        };
+        for part in reads.chunk_by(belongs).filter(|part| !self.is_slow(part)) {
+            claim(part, scope, claims);
+        }
+    }
+
     /// The connection is over.
     pub(super) fn close(&mut self, claims: &mut Claims) {
         self.end(claims);
         self.give_up(claims);
+        for (reads, scope) in std::mem::take(&mut self.parted) {
+            self.claim_parts(&reads, scope, claims);
+        }
     }
 
     /// Holds the doubts about an earlier group against one more run.
@@ -163,16 +220,15 @@ impl Groups {
         let is_left = |doubt: &Doubt| doubt.template != run.template || doubt.parameters == run.parameters;
         doubtful.doubts.retain(is_left);
         if doubtful.doubts.is_empty() {
-            claim(&mut doubtful.reads, doubtful.scope, claims);
+            claim(&doubtful.reads, doubtful.scope, claims);
             self.doubtful = None;
         }
     }
 
     /// Doubts stay: only the reads from the last doubtful one on are known to need nothing of each other.
     fn give_up(&mut self, claims: &mut Claims) {
-        let Some(Doubtful { mut reads, doubts, scope, .. }) = self.doubtful.take() else { return };
-        reads.drain(..doubts.last().map_or(0, |doubt| doubt.place));
-        claim(&mut reads, scope, claims);
+        let Some(Doubtful { reads, doubts, scope, .. }) = self.doubtful.take() else { return };
+        claim(&reads[doubts.last().map_or(0, |doubt| doubt.place)..], scope, claims);
     }
 
     fn origin(&self, run: &Run<'_>) -> Origin {
@@ -207,16 +263,18 @@ impl Doubt {
 }
 
 /// Books the reads of a group but the first, as far as no pattern that ranks higher has them.
-fn claim(reads: &mut Vec<(u32, TripNumber)>, scope: u32, claims: &mut Claims) {
+fn claim(reads: &[Read], scope: u32, claims: &mut Claims) {
     if reads.len() < READS_MIN {
         return;
     }
-    reads.retain(|(_, trip)| claims.is_open_to(*trip, Code::Sequence));
-    let &[(template, first), (other, _), _, ..] = reads.as_slice() else { return };
-    let pattern = Pattern { code: Code::Sequence, template, other };
-    claims.claim(first, pattern, scope, Share::Kept);
-    for (_, trip) in &reads[1..] {
-        claims.claim(*trip, pattern, scope, Share::Avoidable);
+    let mut open = reads.iter().filter(|read| claims.is_open_to(read.trip, Code::Sequence));
+    let (Some(first), Some(second), Some(third)) = (open.next(), open.next(), open.next()) else { return };
+    let rest: SmallVec<[TripNumber; 8]> =
+        [second, third].into_iter().chain(open).map(|read| read.trip).collect();
+    let pattern = Pattern { code: Code::Sequence, template: first.template, other: second.template };
+    claims.claim(first.trip, pattern, scope, Share::Kept);
+    for trip in rest {
+        claims.claim(trip, pattern, scope, Share::Avoidable);
     }
     claims.occurred(pattern, 1, 0);
 }

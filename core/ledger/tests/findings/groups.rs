@@ -30,6 +30,23 @@ fn three_independent_reads_need_one_trip() {
 }
 
 #[test]
+fn a_gap_that_a_busy_machine_made_long_does_not_part_a_group() {
+    for busy in 0..12 {
+        let mut number = 0;
+        let traffic = pages(4, |traffic, _| {
+            traffic.think = if number == busy { 40 } else { 0 } * MILLISECOND + MILLISECOND / 10;
+            number += 1;
+        });
+        assert_eq!(traffic.found(), [(Code::Sequence, 8)], "before read {busy}");
+    }
+    // Where the program always takes so long there, what follows is another piece of work.
+    let parted = pages(4, |traffic, position| {
+        traffic.think = if position == 1 { 40 } else { 0 } * MILLISECOND + MILLISECOND / 10;
+    });
+    assert_eq!(parted.found(), []);
+}
+
+#[test]
 fn trips_that_only_prepare_do_not_part_a_group() {
     let mut prepared = Vec::new();
     let traffic = pages(4, |traffic, position| {
