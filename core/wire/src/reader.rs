@@ -128,14 +128,25 @@ impl<'a> Reader<'a> {
 
     /// Takes an `int<lenenc>`: one, three, four or nine bytes, and no more than its value needs.
     pub fn lenenc_le(&mut self) -> Result<u64, WireError> {
-        let (value, least) = match self.u8()? {
-            one @ 0..=0xfa => return Ok(u64::from(one)),
+        let (value, least) = self.lenenc_and_least()?;
+        if value < least { Err(WireError::OverlongInteger(value)) } else { Ok(value) }
+    }
+
+    /// Takes an `int<lenenc>` in any of its forms, and tells the least value that needs this one.
+    fn lenenc_and_least(&mut self) -> Result<(u64, u64), WireError> {
+        Ok(match self.u8()? {
+            one @ 0..=0xfa => (u64::from(one), 0),
             TWO_BYTES => (u64::from(self.u16_le()?), 0xfb),
             THREE_BYTES => (u64::from(self.u24_le()?), 0x1_0000),
             EIGHT_BYTES => (self.u64_le()?, 0x100_0000),
             undefined => return Err(WireError::UndefinedValue(i32::from(undefined))),
-        };
-        if value < least { Err(WireError::OverlongInteger(value)) } else { Ok(value) }
+        })
+    }
+
+    /// Takes a `string<lenenc>` whose length may have more bytes than it needs, as servers do.
+    pub(crate) fn overlong_bytes_le(&mut self) -> Result<&'a [u8], WireError> {
+        let (length, _) = self.lenenc_and_least()?;
+        self.bytes(usize::try_from(length).map_err(|_| WireError::Truncated)?)
     }
 
     /// Takes a `string<lenenc>`.

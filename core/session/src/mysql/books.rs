@@ -126,6 +126,8 @@ pub(super) struct Books {
     pub(super) began_at: Moment,
     /// Bytes of commands without an answer that belong to the next unit.
     pub(super) carried_bytes: u64,
+    /// Packets come within compressed ones: what passes is counted as it comes, and they are not.
+    pub(super) is_compressed: bool,
     /// Bytes of both sides that no packet is known of yet: those of the greeting and of the login.
     raw: [u64; 2],
     pub(super) undecoded: u64,
@@ -162,6 +164,7 @@ impl Books {
             capture: Capture::default(),
             began_at: Moment(0),
             carried_bytes: 0,
+            is_compressed: false,
             raw: [0; 2],
             undecoded: 0,
             unasked_replies: 0,
@@ -180,7 +183,7 @@ impl Books {
             Event::AuthData(Side::Client, data) => self.login_goes_on(now, data.len() as u64),
             Event::Asked(bytes) => self.asked(now, bytes),
             Event::Command(command) => self.command(now, &command),
-            Event::CommandRest(bytes) => self.client_sent(bytes),
+            Event::CommandRest(bytes) => self.client_sent(self.own(bytes)),
             Event::FileSent(bytes) => self.file_sent(now, bytes),
             Event::Prepared(ok) => self.prepared(&ok),
             Event::Columns(count) => self.columns(count),
@@ -218,10 +221,25 @@ impl Books {
     }
 
     /// Counts bytes before the dialogue takes them apart.
-    pub(super) fn count_raw(&mut self, side: Side, bytes: usize) {
+    pub(super) fn count_raw(&mut self, now: Moment, side: Side, bytes: usize) {
+        self.is_compressed = self.phase == Phase::Serving && is_compressed(self.capabilities);
         if self.phase != Phase::Serving {
             self.raw[side as usize] += bytes as u64;
+        } else if self.is_compressed && side == Side::Server {
+            self.units.bytes_received(self.units.oldest(), bytes, now);
         }
+    }
+
+    /// Counts them after that, where the unit that they belong to is known only then.
+    pub(super) fn count_compressed(&mut self, side: Side, bytes: usize) {
+        if std::mem::take(&mut self.is_compressed) && side == Side::Client {
+            self.client_sent(bytes as u64);
+        }
+    }
+
+    /// Bytes of packets, as far as these were not counted with the compressed ones that they came in.
+    pub(super) fn own(&self, bytes: u64) -> u64 {
+        if self.is_compressed { 0 } else { bytes }
     }
 
     /// Whether bytes of the greeting came.
@@ -397,7 +415,7 @@ impl Books {
     pub(super) fn open(&mut self, now: Moment, kind: UnitKind, bytes: u64) -> u64 {
         let number = self.units.open(now, kind);
         self.units.owes(number);
-        self.units.bytes_sent(bytes as usize);
+        self.units.bytes_sent(bytes as usize); // of what was carried, too
         self.units.close(None);
         number
     }
@@ -425,6 +443,11 @@ impl Books {
     pub(super) fn count_unasked(&mut self) {
         self.unasked_replies += 1;
     }
+}
+
+/// Whether packets are within compressed ones once the client is let in.
+pub(super) fn is_compressed(capabilities: Capabilities) -> bool {
+    [Capabilities::COMPRESS, Capabilities::ZSTD_COMPRESSION].iter().any(|flag| capabilities.has(*flag))
 }
 
 /// What an error makes of a statement.

@@ -101,7 +101,8 @@ impl Books {
         let Some(sent) = self.awaited.front_mut() else { return };
         let Some(number) = sent.number else { return };
         let booked = std::mem::replace(&mut sent.bytes_booked, bytes);
-        self.units.bytes_received(number, bytes.saturating_sub(booked) as usize, now);
+        let own = if self.is_compressed { 0 } else { bytes.saturating_sub(booked) };
+        self.units.bytes_received(number, own as usize, now);
         if is_login(*sent) {
             sent.number = None;
             return self.answered(now, number);

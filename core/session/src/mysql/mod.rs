@@ -37,7 +37,7 @@ use std::sync::Arc;
 
 use onetrip_ledger::{Moment, StreamEncoder};
 use onetrip_wire::mysql::dialogue::{Dialogue, Settings, Side};
-use onetrip_wire::mysql::{Capabilities, ErrPacket, HEADER_BYTES, Handshake, PacketHeader, packet};
+use onetrip_wire::mysql::{ErrPacket, HEADER_BYTES, Handshake, PacketHeader, packet};
 
 use crate::contract::{INSPECT_BYTES_MAX, SessionError, Verdict};
 use books::Books;
@@ -233,9 +233,9 @@ impl MysqlSession {
         if books.is_over() {
             return books.pass_unseen(bytes.len());
         }
-        books.count_raw(side, bytes.len());
         let capabilities = dialogue.capabilities();
         books.set_capabilities(capabilities);
+        books.count_raw(now, side, bytes.len());
         let mut logs_in_again = false;
         dialogue.take(side, bytes, |event| {
             if let Some(secured) = secured {
@@ -244,13 +244,14 @@ impl MysqlSession {
             }
             books.on(now, event);
         });
+        books.count_compressed(side, bytes.len());
         books.pass_unseen(bytes.len()); // where it was lost, what of it was understood does not matter
         let is_inside = |side| dialogue.is_inside(side);
         if let (Some(secured), true) = (secured, logs_in_again) {
             // What is compressed, or does not end here, is left alone.
-            let compressed = [Capabilities::COMPRESS, Capabilities::ZSTD_COMPRESSION];
-            let is_compressed = compressed.iter().any(|flag| capabilities.has(*flag));
-            secured.begin_again(!is_compressed && !is_inside(Side::Client) && !is_inside(Side::Server));
+            secured.begin_again(
+                !books::is_compressed(capabilities) && !is_inside(Side::Client) && !is_inside(Side::Server),
+            );
         }
     }
 

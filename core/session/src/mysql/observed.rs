@@ -53,8 +53,7 @@ impl MysqlSession {
 
     /// Whether packets are within compressed ones.
     pub fn is_compressed(&self) -> bool {
-        let capabilities = self.dialogue.capabilities();
-        [Capabilities::COMPRESS, Capabilities::ZSTD_COMPRESSION].iter().any(|flag| capabilities.has(*flag))
+        super::books::is_compressed(self.dialogue.capabilities())
     }
 
     /// Whether packets are not understood until [`Self::resume`].

@@ -144,7 +144,7 @@ impl Books {
             _ => {}
         }
         let Some(number) = sent.number else { return };
-        let bytes = reply.bytes.saturating_sub(sent.bytes_booked);
+        let bytes = self.own(reply.bytes.saturating_sub(sent.bytes_booked));
         self.units.bytes_received(number, bytes as usize, now);
         let rows = reply.rows.saturating_add(reply.affected_rows).min(ROWS_MAX);
         let is_cursor_open = sent.code == command::STMT_FETCH
@@ -161,7 +161,7 @@ impl Books {
 
     /// A payload of replication.
     pub(super) fn streamed(&mut self, now: Moment, side: Side, bytes: u64) {
-        let bytes = on_wire(bytes);
+        let bytes = self.own(on_wire(bytes));
         if side == Side::Client {
             return self.units.bytes_sent(bytes as usize);
         }

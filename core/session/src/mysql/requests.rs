@@ -27,7 +27,7 @@ impl Books {
         if !command.is_answered {
             return self.unanswered_command(now, command);
         }
-        let bytes = command.bytes + std::mem::take(&mut self.carried_bytes);
+        let bytes = self.own(command.bytes) + std::mem::take(&mut self.carried_bytes);
         let number = self.open(began_at, kind_of(command.code), bytes);
         let slot = match command.code {
             command::QUERY => self.query(number, command),
@@ -53,7 +53,7 @@ impl Books {
     }
 
     fn unanswered_command(&mut self, now: Moment, command: &Command<'_>) {
-        self.client_sent(command.bytes);
+        self.client_sent(self.own(command.bytes));
         match (command.code, prepared_by(command)) {
             (command::QUIT, _) => self.client_left(now),
             (command::STMT_CLOSE, Some(unit)) => self.statements.remove(unit),
@@ -299,7 +299,7 @@ impl Books {
             return;
         }
         self.units.open(began_at, UnitKind::CopyIn);
-        self.units.bytes_sent(on_wire(bytes) as usize);
+        self.units.bytes_sent(self.own(on_wire(bytes)) as usize);
         if bytes == 0 {
             self.units.close(None);
         }
