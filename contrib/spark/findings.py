@@ -58,7 +58,9 @@ class Connection:
         is_within = row["transaction"] != "idle"
         if is_within and self.place.transaction == 0:
             self.transactions += 1
-        self.place = Place(self.place.count + 1, self.transactions if is_within else 0)
+        is_group = row["unit"] in ("group", "flushed-group")
+        runs_nothing = is_group and not any("execute" in part["steps"] for part in row["statements"])
+        self.place = Place(self.place.count + (not runs_nothing), self.transactions if is_within else 0)
         ran = (part for part in row["statements"] if "execute" in part["steps"] and part["outcome"] == "done")
         apart_ns = self.carried_ns + (0 if is_in_context else think_ns)
         gap = self.pace.compare(apart_ns)

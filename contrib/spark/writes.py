@@ -23,6 +23,9 @@ class WriteRun:
     last_values: list[int] = field(default_factory=list)
     last_clock: int = 0
     rows: int = 0
+    # Rows of the transaction under way, or of the last one, and the time of the last row.
+    rows_within: int = 0
+    last_ns: int = 0
     slow_gaps: int = 0
     gap: Gap = Gap.SHORT
     transactions: int = 0
@@ -79,14 +82,24 @@ class Writes:
         known.last_values = run.values
         known.last_clock = self.clock
         known.waited_ns += event.duration_ns
+        known.last_ns = event.duration_ns
+        known.rows_within = known.rows_within + 1 if known.in_transaction else 1
         known.in_transaction = not event.is_idle()
         known.transactions += not known.in_transaction
 
-    def transaction_ended(self, begin: bool, commit: bool, waited_ns: int) -> None:
-        ended = [run for run in self.runs.values() if run.in_transaction]
-        for run in ended:
+    def transaction_ended(self, begin: bool, commit: bool, is_undone: bool, waited_ns: int) -> None:
+        ended = []
+        for run in self.runs.values():
+            if not run.in_transaction:
+                continue
             run.in_transaction = False
+            if is_undone and run.rows_within == 1:
+                # The row was all that its transaction wrote: it belongs to no loop.
+                run.rows -= 1
+                run.waited_ns -= run.last_ns
+                continue
             run.transactions += 1
+            ended.append(run)
         if ended:
             # BEGIN and COMMIT are one trip each, whatever was written between them.
             first = min(ended, key=lambda run: run.last_clock)
@@ -122,8 +135,8 @@ class Transactions:
         # Whether its BEGIN travelled alone, how long that took, and whether a statement failed.
         self.open: tuple[bool, int, bool] | None = None
 
-    def take(self, event: Event) -> tuple[bool, bool, int] | None:
-        """The transaction that the exchange ended: BEGIN alone, COMMIT alone, time waited in both."""
+    def take(self, event: Event) -> tuple[bool, bool, bool, int] | None:
+        """The transaction that the exchange ended: BEGIN alone, COMMIT alone, whether it was undone, time waited in both."""
         control = event.sole_control()
         begins = any(run.kind == "begin" for run in event.runs)
         if self.open is None and (begins or not event.is_idle()):
@@ -140,4 +153,5 @@ class Transactions:
         commit_alone = control in ("commit", "rollback")
         if commit_alone and not has_failed:
             waited_ns += event.duration_ns
-        return begin_alone, commit_alone, waited_ns
+        is_undone = any(run.kind == "rollback" for run in event.runs)
+        return begin_alone, commit_alone, is_undone, waited_ns

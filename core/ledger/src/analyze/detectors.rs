@@ -188,7 +188,8 @@ impl Detectors {
     fn show_ends(&mut self, event: &Event<'_>, client: Client, shared: &mut Shared) {
         let Self { writes, repeats, fetches, transactions, .. } = self;
         let book = &mut shared.book;
-        if event.failed() || event.runs.iter().any(|run| may_write(run.facts.kind)) {
+        let changes = |run: &Run<'_>| may_write(run.facts.kind) || run.facts.changes_meaning;
+        if event.failed() || event.runs.iter().any(changes) {
             repeats.end();
         }
         let bounds_cursor =

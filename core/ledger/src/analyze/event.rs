@@ -35,6 +35,8 @@ pub(super) struct TemplateFacts {
     pub(super) is_plain_read: bool,
     /// It takes rows that no other session has taken, as a queue's worker does.
     pub(super) skips_locked: bool,
+    /// It changes what the same text means later in the session: the database in use, or a variable's value.
+    pub(super) changes_meaning: bool,
     pub(super) keys: Keys,
 }
 
@@ -107,6 +109,7 @@ impl Default for TemplateFacts {
             names_serializable: false,
             is_plain_read: false,
             skips_locked: false,
+            changes_meaning: false,
             keys: Keys::default(),
         }
     }

@@ -87,8 +87,18 @@ const SESSION_WORDS: &[&str] =
 const VARIABLES_OF_RESULTS: &[&str] =
     &["error_count", "identity", "insert_id", "last_insert_id", "warning_count"];
 /// Functions that change something although the statement's words only read.
-const CHANGING_FUNCTIONS: &[&str] =
-    &["nextval", "set_config", "setval", "txid_current", "pg_current_xact_id"];
+const CHANGING_FUNCTIONS: &[&str] = &[
+    "get_lock",
+    "last_insert_id",
+    "nextval",
+    "pg_current_xact_id",
+    "release_all_locks",
+    "release_lock",
+    "set_config",
+    "setval",
+    "sleep",
+    "txid_current",
+];
 const CHANGING_PREFIXES: &[&str] =
     &["pg_advisory_", "pg_try_advisory_", "pg_notify", "pg_sleep", "pg_terminate_", "pg_cancel_", "dblink"];
 /// Views of what goes on in the server, and contents that live in a system table: asking for them is work.

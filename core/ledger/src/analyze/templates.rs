@@ -235,6 +235,9 @@ impl Templates {
                 .any(|word| word.eq_ignore_ascii_case(SERIALIZABLE)),
             is_plain_read,
             skips_locked: shape.skips_locked,
+            changes_meaning: facts.into
+                || words().next().is_some_and(|verb| verb.eq_ignore_ascii_case(b"use"))
+                || kind == StatementKind::Select && lifted.template().windows(2).any(|mark| mark == b":="),
             keys: Keys::new(keys.iter().filter_map(|key| {
                 let position =
                     key.parameter.checked_sub(1).and_then(|position| u16::try_from(position).ok())?;

@@ -68,6 +68,8 @@ struct Open {
 pub(super) struct Ended {
     pub(super) begin_alone: bool,
     pub(super) commit_alone: bool,
+    /// Nothing of it is left.
+    pub(super) is_undone: bool,
     /// What remedies would have removed of these trips.
     pub(super) would: Would,
     pub(super) waited_ns: u64,
@@ -104,10 +106,12 @@ impl Transactions {
         let open = self.open.take()?;
         self.next_is_snapshot = self.all_are_snapshots;
         let commit_alone = matches!(control, Some(StatementKind::Commit | StatementKind::Rollback));
+        let is_undone = event.runs.iter().any(|run| run.facts.kind == StatementKind::Rollback);
+        let begin_alone = open.begin_alone;
         let mut waited_ns = open.begin_waited_ns;
         let mut would = open.begin_would;
         if open.failed {
-            return Some(Ended { begin_alone: open.begin_alone, commit_alone, would, waited_ns });
+            return Some(Ended { begin_alone, commit_alone, is_undone, would, waited_ns });
         }
         self.fate.would.add(open.begin_would);
         self.transactions += 1;
@@ -138,7 +142,7 @@ impl Transactions {
         if self.scope == 0 {
             self.scope = event.scope;
         }
-        Some(Ended { begin_alone: open.begin_alone, commit_alone, would, waited_ns })
+        Some(Ended { begin_alone, commit_alone, is_undone, would, waited_ns })
     }
 
     /// Levels that are set between transactions. One that is set for the session holds for the next one, too.

@@ -38,6 +38,9 @@ struct WriteRun {
     slow_gaps: u64,
     /// The longest gap since the last row, outside transactions and requests.
     gap: Gap,
+    /// Rows of the transaction under way, or of the last one; and the times of the last row.
+    rows_within: u64,
+    last_ns: (u64, u64),
     /// Rows whose own transaction ended before the next row came.
     transactions: u64,
     in_transaction: bool,
@@ -105,6 +108,8 @@ impl Writes {
         known.last_clock = self.clock;
         known.waited_ns += exchange.duration();
         known.wire_ns += event.wire_ns;
+        known.last_ns = (exchange.duration(), event.wire_ns);
+        known.rows_within = if known.in_transaction { known.rows_within + 1 } else { 1 };
         known.in_transaction = exchange.status != TransactionStatus::Idle;
         known.transactions += u64::from(!known.in_transaction);
     }
@@ -114,6 +119,10 @@ impl Writes {
         let mut first: Option<&mut WriteRun> = None;
         for run in self.runs.values_mut().map(Box::as_mut).filter(|run| run.in_transaction) {
             run.in_transaction = false;
+            if ended.is_undone && run.rows_within == 1 {
+                run.forget_row();
+                continue;
+            }
             run.transactions += 1;
             if first.as_ref().is_none_or(|first| run.last_clock < first.last_clock) {
                 first = Some(run);
@@ -170,6 +179,14 @@ impl Writes {
 }
 
 impl WriteRun {
+    /// The last row was all that its transaction wrote, and was undone: it belongs to no loop.
+    fn forget_row(&mut self) {
+        let (waited_ns, wire_ns) = self.last_ns;
+        self.rows -= 1;
+        self.waited_ns -= waited_ns;
+        self.wire_ns -= wire_ns;
+    }
+
     fn new(event: &Event<'_>) -> Self {
         Self {
             scope: event.scope,
@@ -178,6 +195,8 @@ impl WriteRun {
             last_parameters: Vec::new(),
             last_clock: 0,
             rows: 0,
+            rows_within: 0,
+            last_ns: (0, 0),
             slow_gaps: 0,
             gap: Gap::Short,
             transactions: 0,

@@ -31,3 +31,21 @@ fn pings_and_polls_are_not_repeats() {
     }
     assert_eq!(traffic.found(), [(Code::SessionChatter, 10)]);
 }
+
+#[test]
+fn what_changes_the_meaning_of_a_text_ends_its_repeats() {
+    for between in ["USE other", "SELECT id INTO @n FROM sources LIMIT $1", "SELECT @n:=max(id) FROM sources"]
+    {
+        let mut traffic = Traffic::new();
+        for _ in 0..8 {
+            traffic.run("SELECT count(*) FROM settings", &[]);
+            traffic.run(between, &[]);
+        }
+        assert_eq!(traffic.avoidable(Code::Repeated), 0, "{between}");
+    }
+    let mut traffic = Traffic::new();
+    for _ in 0..8 {
+        traffic.run("SELECT get_lock(name, $1) FROM settings", &[7]);
+    }
+    assert_eq!(traffic.avoidable(Code::Repeated), 0);
+}

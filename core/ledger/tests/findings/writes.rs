@@ -91,3 +91,22 @@ fn requests_that_write_with_one_statement_are_no_loop() {
     }
     assert_eq!(traffic.found(), []);
 }
+
+#[test]
+fn single_rows_that_are_undone_each_time_are_no_loop() {
+    let mut traffic = Traffic::new();
+    for id in 0..10 {
+        traffic.begin();
+        traffic.run("INSERT INTO orders VALUES ($1)", &[id]);
+        traffic.rollback();
+    }
+    assert!(
+        traffic.findings().iter().all(|finding| !matches!(finding.code, Code::CommitPerRow | Code::RowByRow))
+    );
+    // Many rows of one transaction are, also if they are undone.
+    let mut traffic = Traffic::new();
+    traffic.begin();
+    (0..10).for_each(|id| traffic.run("INSERT INTO orders VALUES ($1)", &[id]));
+    traffic.rollback();
+    assert_eq!(traffic.avoidable(Code::RowByRow), 9);
+}
