@@ -35,18 +35,22 @@ class Place(NamedTuple):
 class Run:
     """A statement that was run to its end."""
 
-    __slots__ = ("statement", "template", "kind", "values")
+    __slots__ = ("statement", "template", "kind", "values", "is_bound_before")
 
-    def __init__(self, statement: Row):
+    def __init__(self, statement: Row, bound: Bound):
         self.statement = statement
+        before = bound.of(statement)
+        self.is_bound_before = before is not None
         self.template: str = statement["template"]
         self.kind: str = statement["kind"]
         # Hashes of parameters; 0 stands for NULL and for what is no key.
-        self.values = [int(value, 16) if value else 0 for value in statement["parameter_hashes"]]
+        hashes = statement["parameter_hashes"] if before is None else before
+        self.values = [int(value, 16) if value else 0 for value in hashes]
 
     def continues(self) -> bool:
         """Whether it goes on with a result that was begun before."""
-        return "bind" not in self.statement["steps"] and self.statement["row_limit"] > 0 and self.kind != "fetch"
+        is_bound = "bind" in self.statement["steps"] or self.is_bound_before
+        return not is_bound and self.statement["row_limit"] > 0 and self.kind != "fetch"
 
     def is_reading(self) -> bool:
         if self.kind == "values":
@@ -64,13 +68,42 @@ class Run:
         return is_setting and not OWN_SETTING.match(self.template)
 
 
+class Bound:
+    """Values that came in an exchange before the one that runs their statement (stream.rs)."""
+
+    TEMPLATES_MAX = 16
+
+    def __init__(self) -> None:
+        # None where a template was bound more than once, and nobody knows which one is run next.
+        self.values: dict[str, list[str] | None] = {}
+
+    def of(self, statement: Row) -> list[str] | None:
+        if "bind" in statement["steps"] or statement["parameter_hashes"]:
+            return None
+        return self.values.get(statement["template"])
+
+    def take(self, row: Row) -> None:
+        for statement in row["statements"]:
+            template, steps = statement["template"], statement["steps"]
+            if "bind" in steps and "execute" not in steps and statement["outcome"] == "done":
+                if template in self.values:
+                    self.values[template] = None
+                elif len(self.values) < self.TEMPLATES_MAX:
+                    self.values[template] = statement["parameter_hashes"]
+            elif "execute" in steps and "bind" not in steps:
+                self.values.pop(template, None)
+        if (row["unit"] == "group" and row["transaction"] == "idle") or row["transaction"] == "failed":
+            self.values.clear()
+
+
 class Event:
     """An exchange that did some work."""
 
-    __slots__ = ("row", "place", "apart_ns", "gap", "runs", "request", "duration_ns")
+    __slots__ = ("row", "owns_trip", "place", "apart_ns", "gap", "runs", "request", "duration_ns")
 
-    def __init__(self, row: Row, place: Place, apart_ns: int, gap: Gap, runs: list[Run]):
-        self.row, self.place, self.apart_ns, self.gap, self.runs = row, place, apart_ns, gap, runs
+    def __init__(self, row: Row, owns_trip: bool, place: Place, apart_ns: int, gap: Gap, runs: list[Run]):
+        self.row, self.owns_trip = row, owns_trip
+        self.place, self.apart_ns, self.gap, self.runs = place, apart_ns, gap, runs
         self.request: str = row["request"]
         self.duration_ns = max(0, row["last_reply_at_ns"] - row["sent_at_ns"])
 
@@ -81,7 +114,7 @@ class Event:
         return self.row["transaction"] == "idle"
 
     def is_own_trip(self) -> bool:
-        return self.row["starts_trip"] and not self.row["may_share"]
+        return self.owns_trip
 
     def sole_run(self) -> Run | None:
         """The one statement, besides transaction control, that this trip was made for."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from exchanges import Event, Place, Row, Run
+from exchanges import Bound, Event, Place, Row, Run
 from finding import Finding
 from loops import Loops
 from pace import Pace
@@ -32,6 +32,9 @@ class Connection:
         self.request = ""
         self.trip_ended_ns: int | None = None
         self.follows_login = False
+        # Of the trip under way, as long as it has carried nothing but values: its think time, and whether it is certain.
+        self.binds: tuple[int, bool] | None = None
+        self.bound = Bound()
         self.pace = Pace()
         self.has_set = False
         # Think time before exchanges that only gave the connection back, since its last work.
@@ -45,6 +48,15 @@ class Connection:
         self.loops.edges.connection = row["connection"]
         think_ns = 0 if self.trip_ended_ns is None else max(0, row["sent_at_ns"] - self.trip_ended_ns)
         follows_work = self.trip_ended_ns is not None and not self.follows_login
+        owns_trip = row["starts_trip"] and not row["may_share"]
+        if self.binds is not None and not row["starts_trip"]:
+            # The trip was made for what runs with these values.
+            think_ns, owns_trip = self.binds
+        only_binds = bool(row["statements"]) and all(part["steps"] == ["bind"] for part in row["statements"])
+        if row["starts_trip"]:
+            self.binds = (think_ns, owns_trip) if only_binds else None
+        elif not only_binds:
+            self.binds = None
         if row["starts_trip"]:
             self.trip_ended_ns = row["last_reply_at_ns"]
             self.follows_login = row["unit"] == "connect"
@@ -66,7 +78,9 @@ class Connection:
         gap = self.pace.compare(apart_ns)
         if row["starts_trip"] and follows_work:
             self.pace.take(think_ns)
-        self.show(Event(row, self.place, apart_ns, gap, [Run(statement) for statement in ran]))
+        runs = [Run(statement, self.bound) for statement in ran]
+        self.show(Event(row, owns_trip, self.place, apart_ns, gap, runs))
+        self.bound.take(row)
 
     def show(self, event: Event) -> None:
         if event.only_gives_back(self.has_set):
