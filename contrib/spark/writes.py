@@ -11,6 +11,7 @@ from pace import Gap
 
 ROWS_MIN = 5
 BATCH_MIN = 10
+RESULTS_MAX = 8
 WRITES_FOLLOWED_MAX = 256
 ROW_WRITES = frozenset(["insert", "update", "delete", "merge"])
 
@@ -21,6 +22,9 @@ class WriteRun:
 
     request: str
     last_values: list[int] = field(default_factory=list)
+    # What the last row gave back, and rows that were written with what the one before them gave back.
+    last_results: list[int] = field(default_factory=list)
+    chained: int = 0
     last_clock: int = 0
     rows: int = 0
     # Rows of the transaction under way, or of the last one, and the time of the last row.
@@ -76,6 +80,9 @@ class Writes:
             # The same row again is a retry, not the next row.
             known.last_clock = self.clock
             return
+        known.chained += any(value & 0xFFFFFFFF in known.last_results for value in run.values if value)
+        results = (int(value, 16) for value in run.statement["key_hashes"])
+        known.last_results = [value for value in results if value][:RESULTS_MAX]
         known.slow_gaps += known.rows > 0 and known.gap >= Gap.SLOW
         known.gap = Gap.SHORT
         known.rows += 1
@@ -113,7 +120,7 @@ class Writes:
 
     def end(self, template: str) -> None:
         run = self.runs.pop(template, None)
-        if run is None or run.rows < ROWS_MIN or run.slow_gaps * 2 > run.rows:
+        if run is None or run.rows < ROWS_MIN or max(run.slow_gaps, run.chained) * 2 > run.rows:
             return
         code, trips, waited_ns = ROW_BY_ROW, run.rows, run.waited_ns
         if run.transactions * 10 >= run.rows * 9:

@@ -1,5 +1,7 @@
 //! OT002 and OT003: one template that writes a row at a time, in one transaction or each in its own.
 
+use smallvec::SmallVec;
+
 use super::book::{Book, Fate, Key, Sighting};
 use super::client::Client;
 use super::event::{Event, Run};
@@ -17,6 +19,8 @@ const BATCH_MIN: u64 = 10;
 /// Other exchanges that a loop's body may have between two rows.
 const BODY_MAX: u64 = 16;
 const FOLLOWED_MAX: usize = 256;
+/// Values that a written row gives back, as many as are looked at.
+const RESULTS_MAX: usize = 8;
 
 /// Writing runs of one connection.
 #[derive(Debug, Default)]
@@ -33,6 +37,9 @@ struct WriteRun {
     spot: Spot,
     request: u64,
     last_parameters: Vec<u64>,
+    /// What the last row gave back, and rows that were written with what the one before them gave back.
+    last_results: SmallVec<[u32; 2]>,
+    chained: u64,
     last_clock: u64,
     rows: u64,
     slow_gaps: u64,
@@ -100,6 +107,10 @@ impl Writes {
             known.last_clock = self.clock;
             return;
         }
+        let is_given = |value: &u64| *value != 0 && known.last_results.contains(&(*value as u32));
+        known.chained += u64::from(run.parameters.iter().any(is_given));
+        known.last_results =
+            run.results.iter().copied().filter(|value| *value != 0).take(RESULTS_MAX).collect();
         known.slow_gaps += u64::from(known.rows > 0 && known.gap >= Gap::Slow);
         known.gap = Gap::Short;
         known.rows += 1;
@@ -147,7 +158,7 @@ impl Writes {
 
     fn end(&mut self, template: u32, client: Client, transactions: &mut Transactions, book: &mut Book) {
         let Some(run) = self.runs.remove(&template) else { return };
-        if run.rows < ROWS_MIN || run.slow_gaps * 2 > run.rows {
+        if run.rows < ROWS_MIN || run.slow_gaps * 2 > run.rows || run.chained * 2 > run.rows {
             return;
         }
         let evidence = Evidence::Rows { rows: run.rows, transactions: run.transactions.max(1) };
@@ -193,6 +204,8 @@ impl WriteRun {
             spot: event.spot(),
             request: event.exchange.request,
             last_parameters: Vec::new(),
+            last_results: SmallVec::new(),
+            chained: 0,
             last_clock: 0,
             rows: 0,
             rows_within: 0,

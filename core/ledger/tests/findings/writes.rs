@@ -110,3 +110,15 @@ fn single_rows_that_are_undone_each_time_are_no_loop() {
     traffic.rollback();
     assert_eq!(traffic.avoidable(Code::RowByRow), 9);
 }
+
+#[test]
+fn rows_that_need_what_the_row_before_gave_back_cannot_be_written_at_once() {
+    let mut chained = Traffic::new();
+    let mut parallel = Traffic::new();
+    for id in 100..110 {
+        chained.value("INSERT INTO nodes (parent) VALUES ($1) RETURNING id", &[id], id + 1);
+        parallel.value("INSERT INTO nodes (parent) VALUES ($1) RETURNING id", &[id], id + 500);
+    }
+    assert_eq!(chained.avoidable(Code::CommitPerRow), 0);
+    assert_eq!(parallel.avoidable(Code::CommitPerRow), 9);
+}
