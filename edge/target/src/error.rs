@@ -19,6 +19,14 @@ pub enum ConninfoError {
         /// What stands before the colon.
         scheme: String,
     },
+    /// An address of a Go DSN in a URL.
+    #[error(
+        "\"{name}\" is no host: an address of Go's stands in a DSN, without mysql://, as in user@unix(/run/mysqld/mysqld.sock)/database"
+    )]
+    GoAddress {
+        /// What stands in the host's place.
+        name: String,
+    },
     /// An address of MySQL's where only PostgreSQL will do.
     #[error(
         "this is the address of a MySQL server, and it has to be PostgreSQL's: write host:port or postgres://user@host:port/database"

@@ -31,8 +31,16 @@ pub(crate) fn resolve(settings: &Settings) -> Result<Conninfo, ConninfoError> {
     for (keyword, value) in &wanted.unread {
         extra.set(keyword, value);
     }
+    let hosts = by_socket(settings, host::resolve_by(settings, Protocol::Mysql.port(), local)?);
+    for host in &hosts {
+        if let HostName::Tcp { name, .. } = &host.name {
+            if name.contains('(') {
+                return Err(ConninfoError::GoAddress { name: name.clone() });
+            }
+        }
+    }
     Ok(Conninfo {
-        hosts: by_socket(settings, host::resolve_by(settings, Protocol::Mysql.port(), local)?),
+        hosts,
         extra,
         protocol: Protocol::Mysql,
         user: settings.get_nonempty("user").map(str::to_owned),

@@ -465,3 +465,10 @@ fn nothing_of_libpqs_variables_holds() {
         "mysql://u@db:3306/x"
     );
 }
+
+#[test]
+fn the_address_of_a_go_dsn_is_no_host_of_a_url() {
+    let text = "mysql://u@unix(/run/mysqld/mysqld.sock)/shop";
+    let error = Conninfo::parse(text, &Environment::default()).expect_err("there is no such host");
+    assert_eq!(error, ConninfoError::GoAddress { name: "unix(".to_owned() });
+}
