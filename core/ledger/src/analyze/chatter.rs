@@ -5,13 +5,16 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use super::book::{Book, Key, Sighting};
 use super::claims::{Claims, Pattern, Share, TripNumber};
 use super::client::Client;
-use super::event::Event;
+use super::event::{Event, Run};
+use super::hash::{Table, digest};
 use super::purpose::Purpose;
 use crate::Driver;
 use crate::findings::{Code, Evidence};
 
 /// Avoidable trips of one driver that are worth a finding.
 const AVOIDABLE_MIN: u64 = 5;
+/// Look-ups of one connection whose answers are remembered.
+const ANSWERS_MAX: usize = 1024;
 
 /// Sorts of chatter: each is a finding of its own, because each has a cause of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -24,9 +27,35 @@ pub(super) enum Sort {
 /// Chatter of all connections.
 #[derive(Debug, Default)]
 pub(super) struct Chatter {
-    /// Templates of look-ups that were run: the first run of each has a purpose.
-    looked_up: HashSet<u32>,
+    /// Templates of calls that set something: the first run of each has a purpose.
+    called: HashSet<u32>,
     heard: HashMap<(Driver, Sort, u32), Sighting>,
+}
+
+/// Look-ups of one connection, by template and digest of the parameters.
+#[derive(Debug, Default)]
+pub(super) struct LookUps {
+    answers: Table<(u32, u64), Answer>,
+}
+
+/// What a look-up was answered: the digest of all rows, and their number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Answer {
+    digest: u64,
+    rows: u64,
+}
+
+impl LookUps {
+    /// Whether the answer is the one that the same question got the last time, which is certain only if all of it was seen.
+    fn is_known(&mut self, run: &Run<'_>) -> bool {
+        let key = (run.template, digest(run.parameters));
+        if self.answers.len() >= ANSWERS_MAX && !self.answers.contains_key(&key) {
+            self.answers.clear();
+        }
+        let answer = Answer { digest: run.statement.result_digest, rows: run.statement.rows };
+        let is_seen = answer.digest != 0 || answer.rows == 0;
+        self.answers.insert(key, answer) == Some(answer) && is_seen
+    }
 }
 
 impl Sort {
@@ -60,12 +89,25 @@ impl Sort {
 
 impl Chatter {
     /// Takes one exchange of any sort; `trip` is its number if it is a reading trip.
-    pub(super) fn take(&mut self, event: &Event<'_>, trip: Option<TripNumber>, claims: &mut Claims) {
+    pub(super) fn take(
+        &mut self,
+        event: &Event<'_>,
+        trip: Option<TripNumber>,
+        look_ups: &mut LookUps,
+        claims: &mut Claims,
+    ) {
         if !event.is_own_trip() || event.failed() {
             return;
         }
         let Some((sort, template)) = Sort::of(event) else { return };
-        let has_purpose = sort == Sort::LookUp && self.looked_up.insert(template);
+        let mut has_purpose = false;
+        for run in &event.runs {
+            has_purpose |= match run.facts.purpose {
+                Purpose::LookUp => !look_ups.is_known(run),
+                Purpose::SetByCall => self.called.insert(run.template),
+                _ => false,
+            };
+        }
         let share = if has_purpose { Share::Kept } else { Share::Avoidable };
         match trip {
             Some(trip) => {

@@ -3,6 +3,7 @@
 use onetrip_sql::StatementKind;
 
 use super::Shared;
+use super::chatter::LookUps;
 use super::claims::{Claims, TripNumber};
 use super::client::Client;
 use super::event::{Event, Run};
@@ -43,6 +44,7 @@ pub(super) struct Detectors {
     pairs: Pairs,
     sequences: Sequences,
     lobs: Lobs,
+    look_ups: LookUps,
     /// A setting was changed since the session began, or was last reset.
     has_set: bool,
     /// Think time before exchanges that only gave the connection back, since its last work.
@@ -82,7 +84,7 @@ impl Detectors {
             self.groups.end(&mut self.claims);
         }
         self.pairs.take(event, trip, &mut self.claims);
-        shared.chatter.take(event, trip, &mut self.claims);
+        shared.chatter.take(event, trip, &mut self.look_ups, &mut self.claims);
         self.sequences.take(event);
         self.lobs.take(event, client, &mut shared.book);
         for run in &event.runs {
@@ -100,7 +102,7 @@ impl Detectors {
         self.carried_ns = event.apart_ns();
         self.writes.pass();
         self.prepares.take(event, template);
-        shared.chatter.take(event, None, &mut self.claims);
+        shared.chatter.take(event, None, &mut self.look_ups, &mut self.claims);
     }
 
     /// Think time that the next exchange has before it beside its own, in nanoseconds.

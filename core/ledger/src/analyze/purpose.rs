@@ -155,6 +155,10 @@ const SHOWN_DEFINITIONS: &[&str] = &[
     "triggers",
 ];
 
+/// Words of MySQL's SET before what other sessions see, too.
+const OUTSIDE_SESSION: &[&str] =
+    &["global", "persist", "persist_only", "@@global", "@@persist", "@@persist_only"];
+
 /// Reads what a lifted statement is for.
 pub(super) fn purpose_of(lifted: &Lifted<'_>, shape: &Shape<'_>) -> Purpose {
     let facts = lifted.facts();
@@ -191,11 +195,19 @@ fn show(template: &[u8], shape: &Shape<'_>) -> Purpose {
     }
 }
 
-/// Whether a SET is of a setting: not MariaDB's `SET STATEMENT … FOR` a statement, nor a variable of the user's, which is data.
+/// Whether a SET is of settings of the session: not MariaDB's `SET STATEMENT … FOR` a statement, nor a variable of the user's,
+/// which is data, nor what MySQL keeps for other sessions, which is administration.
 fn sets_settings(template: &[u8]) -> bool {
-    let set = words_of(template).nth(1).unwrap_or_default();
+    let mut words = words_of(template).skip(1);
+    let (set, next) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
     let is_of_user = set.starts_with(b"@") && !set.starts_with(b"@@");
-    !is_one_of(set, &["statement"]) && !is_of_user
+    let gives_default_role = is_one_of(set, &["default"]) && is_one_of(next, &["role"]);
+    let is_of_server = is_one_of(set, OUTSIDE_SESSION)
+        // `SET sql_mode = '', GLOBAL max_connections = 5`; a list of PostgreSQL's may have such a name.
+        || template.split(|byte| *byte == b',').skip(1).any(|part| {
+            part.contains(&b'=') && words_of(part).next().is_some_and(|word| is_one_of(word, OUTSIDE_SESSION))
+        });
+    !is_one_of(set, &["statement", "password"]) && !is_of_user && !gives_default_role && !is_of_server
 }
 
 /// Words of a statement; names keep their `@`.
@@ -397,6 +409,15 @@ mod tests {
                 "SHOW ENGINE INNODB STATUS",
                 "SHOW SLAVE STATUS",
                 "SET STATEMENT max_statement_time=10 FOR UPDATE e SET n = 1",
+                "SET PASSWORD FOR ann@localhost = PASSWORD('x')",
+                "SET PASSWORD = 'x'",
+                "SET GLOBAL max_connections = 5",
+                "SET @@global.max_connections = 5",
+                "set persist max_connections = 5",
+                "SET @@PERSIST_ONLY.max_connections = 5",
+                "SET sql_mode = '', GLOBAL max_connections = 5",
+                "SET GLOBAL TRANSACTION ISOLATION LEVEL READ COMMITTED",
+                "SET DEFAULT ROLE reader FOR ann",
                 "SET @_ppp_0 = 5, @_ppp_1 = 0",
                 "SELECT n FROM a WHERE id = 5 LOCK IN SHARE MODE",
             ],
@@ -406,6 +427,14 @@ mod tests {
             &["SHOW CREATE TABLE a", "SHOW TABLES", "SHOW INDEX FROM a", "SHOW TABLE STATUS FROM shop"],
         );
         all(Purpose::Set, &["SET @@session.sql_mode = ''", "SET statement_timeout = 5", "SET NAMES utf8mb4"]);
+        all(
+            Purpose::Set,
+            &["SET SESSION TRANSACTION READ ONLY", "SET ROLE reader", "SET a = 1, @@session.b = 2"],
+        );
+        all(
+            Purpose::Set,
+            &["SET search_path TO shop, global", "SET default_transaction_isolation = 'serializable'"],
+        );
         all(Purpose::Read, &["SELECT * FROM information_schema.processlist"]);
     }
 

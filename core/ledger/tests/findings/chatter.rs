@@ -1,6 +1,6 @@
 //! OT011.
 
-use onetrip_ledger::{Code, Evidence};
+use onetrip_ledger::{Analyzer, Code, Evidence, Mutes};
 
 use crate::traffic::{Traffic, found};
 
@@ -83,4 +83,47 @@ fn the_first_look_up_of_each_kind_has_a_purpose() {
         traffic.run(&format!("SELECT oid, typname FROM pg_type WHERE typlen = {number}"), &[]);
     }
     assert_eq!(traffic.avoidable(Code::SessionChatter), 0);
+}
+
+#[test]
+fn a_look_up_is_avoidable_only_if_its_answer_is_the_one_before() {
+    let counted = |ask: &dyn Fn(&mut Traffic, u64)| {
+        let mut traffic = Traffic::new();
+        (0..10).for_each(|number| ask(&mut traffic, number));
+        traffic.avoidable(Code::SessionChatter)
+    };
+    let database = "select database()";
+    let columns = "SELECT column_name FROM information_schema.columns WHERE table_name = $1";
+    assert_eq!(counted(&|traffic, _| traffic.answered(database, &[], (1, 8))), 9);
+    assert_eq!(counted(&|traffic, _| traffic.answered("SHOW TABLES", &[], (0, 0))), 9, "none, each time");
+    let silent = |why: &str, ask: &dyn Fn(&mut Traffic, u64)| assert_eq!(counted(ask), 0, "{why}");
+    silent("the database changes", &|traffic, number| {
+        traffic.answered(database, &[], (1, 8 + 2 * (number % 2)));
+    });
+    silent("each is of another table", &|traffic, number| {
+        traffic.answered(columns, &[number], (1, 8));
+    });
+    silent("nothing is known of the answer", &|traffic, _| traffic.answered(database, &[], (1, 0)));
+}
+
+#[test]
+fn each_connection_may_look_up_for_itself() {
+    let mut analyzer = Analyzer::new();
+    for stream in 1..=10 {
+        let mut traffic = Traffic::new();
+        (0..2).for_each(|_| traffic.answered("SELECT version()", &[], (1, 8)));
+        analyzer.block(stream, &traffic.block()).unwrap();
+    }
+    let findings = analyzer.finish(&Mutes::default()).summary.findings;
+    assert_eq!(found(&findings), [(Code::SessionChatter, 10)], "the second of each is avoidable");
+}
+
+#[test]
+fn what_other_sessions_see_is_set_by_work() {
+    for text in
+        ["SET GLOBAL max_connections = $1", "SET PASSWORD FOR ann = $1", "SET DEFAULT ROLE reader FOR ann"]
+    {
+        let traffic = requests(10, |traffic| traffic.run(text, &[5]));
+        assert_eq!(traffic.avoidable(Code::SessionChatter), 0, "{text}");
+    }
 }

@@ -161,6 +161,19 @@ impl Traffic {
         self.exchange(statement, parameters, &[]);
     }
 
+    /// A statement whose result has this digest; zero says nothing of it.
+    pub(crate) fn answered(&mut self, text: &str, parameters: &[u64], (rows, result_digest): (u64, u64)) {
+        let statement = Statement {
+            template: self.template(text),
+            steps: Steps::EXECUTE,
+            rows,
+            parameters: parameters.len() as u16,
+            result_digest,
+            ..Statement::default()
+        };
+        self.exchange(statement, parameters, &[]);
+    }
+
     /// A statement that returns one row with one value.
     pub(crate) fn value(&mut self, text: &str, parameters: &[u64], value: u64) {
         let statement = Statement {
