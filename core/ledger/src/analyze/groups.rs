@@ -164,7 +164,8 @@ impl Groups {
     pub(super) fn end(&mut self, claims: &mut Claims) {
         let mut reads = std::mem::take(&mut self.reads);
         let doubts = std::mem::take(&mut self.doubts);
-        if reads.len() >= READS_MIN && self.is_parted && self.parted.len() < PARTED_MAX {
+        let is_in_doubt = || self.is_parted || doubts.is_empty() && self.is_slow(&reads);
+        if reads.len() >= READS_MIN && self.parted.len() < PARTED_MAX && is_in_doubt() {
             self.parted.push((reads, self.scope));
             return;
         }

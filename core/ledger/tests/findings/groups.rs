@@ -39,6 +39,13 @@ fn a_gap_that_a_busy_machine_made_long_does_not_part_a_group() {
         });
         assert_eq!(traffic.found(), [(Code::Sequence, 8)], "before read {busy}");
     }
+    // The first page is slow, as a program is that has yet to be loaded.
+    let mut number = 0;
+    let first = pages(4, |traffic, _| {
+        traffic.think = if number < 3 { 5 } else { 0 } * MILLISECOND + MILLISECOND / 10;
+        number += 1;
+    });
+    assert_eq!(first.found(), [(Code::Sequence, 8)]);
     // Where the program always takes so long there, what follows is another piece of work.
     let parted = pages(4, |traffic, position| {
         traffic.think = if position == 1 { 40 } else { 0 } * MILLISECOND + MILLISECOND / 10;
