@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 use onetrip_target::launch::{ChildExit, LaunchError, Program, Redirect};
 
@@ -47,6 +48,13 @@ async fn further_arguments_stand_before_the_words_that_are_no_options() {
     assert!(run(&["sh", "-c", script, "name", "a", "--", "b"], &redirect).await.is_success());
 }
 
+/// By another process: children of other tests, which have our files until they run their programs, would keep this one busy.
+fn write(text: &str, path: &Path) {
+    let write = r#"printf %s "$1" >"$0""#;
+    let status = std::process::Command::new("sh").arg("-c").arg(write).arg(path).arg(text).status();
+    assert!(status.expect("sh runs").success());
+}
+
 #[tokio::test]
 async fn a_program_that_cannot_be_run_has_the_exit_code_of_shells() {
     let directory = tempfile::tempdir().unwrap();
@@ -55,10 +63,10 @@ async fn a_program_that_cannot_be_run_has_the_exit_code_of_shells() {
     let missing = failure(&[name]);
     assert_eq!((missing.exit_code(), missing.to_string().contains("not found")), (127, true));
     assert_eq!(failure(&["onetrip-no-such-program"]).exit_code(), 127);
-    fs::write(&path, "#!/bin/sh\nexit 0\n").unwrap();
+    write("#!/bin/sh\nexit 0\n", &path);
     fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
     assert_eq!(failure(&[name]).exit_code(), 126);
-    fs::write(&path, "exit 0\n").unwrap();
+    write("exit 0\n", &path);
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     let unknown = failure(&[name]);
     assert_eq!((unknown.exit_code(), unknown.to_string().contains("#!")), (126, true), "{unknown}");
