@@ -32,12 +32,12 @@ pub(crate) fn resolve(settings: &Settings) -> Result<Conninfo, ConninfoError> {
         extra.set(keyword, value);
     }
     let hosts = by_socket(settings, host::resolve_by(settings, Protocol::Mysql.port(), local)?);
-    for host in &hosts {
-        if let HostName::Tcp { name, .. } = &host.name {
-            if name.contains('(') {
-                return Err(ConninfoError::GoAddress { name: name.clone() });
-            }
-        }
+    let of_go = hosts.iter().find_map(|host| match &host.name {
+        HostName::Tcp { name, .. } if name.contains('(') => Some(name.clone()),
+        _ => None,
+    });
+    if let Some(name) = of_go {
+        return Err(ConninfoError::GoAddress { name });
     }
     Ok(Conninfo {
         hosts,

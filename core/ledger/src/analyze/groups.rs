@@ -38,7 +38,7 @@ pub(super) struct Groups {
     doubts: Vec<Doubt>,
     /// There is a long gap in the group, which has no doubts then.
     is_parted: bool,
-    /// Groups that are over and have long gaps.
+    /// Groups that are over, and have long gaps or many slow ones.
     parted: Vec<(Vec<Read>, u32)>,
     /// Templates of which the second has come right after the first.
     near: Set<(u32, u32)>,
@@ -110,7 +110,8 @@ impl Groups {
     pub(super) fn take(&mut self, event: &Event<'_>, run: &Run<'_>, trip: TripNumber, claims: &mut Claims) {
         let gap = event.gap();
         let pair = self.reads.last().map(|last| (last.template, run.template));
-        let parts = gap >= Gap::Waiting && !pair.is_some_and(|pair| self.near.contains(&pair));
+        let parts = gap >= Gap::Waiting
+            && !self.reads.last().is_some_and(|last| self.are_near(last.template, run.template));
         let may_go_on = !self.reads.is_empty()
             && self.reads.len() < READS_MAX
             && self.request == event.exchange.request
@@ -182,18 +183,22 @@ impl Groups {
         self.reads = reads;
     }
 
+    /// Whether the second came right after the first another time.
+    fn are_near(&self, first: u32, second: u32) -> bool {
+        self.near.contains(&(first, second))
+    }
+
     /// Whether the program took long before most of these, as far as it is not known to be faster.
     fn is_slow(&self, reads: &[Read]) -> bool {
-        let is_slow = |pair: &&[Read]| {
-            pair[1].gap >= Gap::Slow && !self.near.contains(&(pair[0].template, pair[1].template))
-        };
+        let is_slow =
+            |pair: &&[Read]| pair[1].gap >= Gap::Slow && !self.are_near(pair[0].template, pair[1].template);
         reads.windows(2).filter(is_slow).count() * 2 > reads.len()
     }
 
     /// Books the reads between long gaps.
     fn claim_parts(&self, reads: &[Read], scope: u32, claims: &mut Claims) {
         let belongs = |before: &Read, read: &Read| {
-            read.gap < Gap::Waiting || self.near.contains(&(before.template, read.template))
+            read.gap < Gap::Waiting || self.are_near(before.template, read.template)
         };
         for part in reads.chunk_by(belongs).filter(|part| !self.is_slow(part)) {
             claim(part, scope, claims);

@@ -443,9 +443,7 @@ impl Stream {
             trips.total += 1;
             trips.connect += u64::from(connect);
             trips.may_share += u64::from(exchange.may_share);
-            if let Some(last) = self.trip {
-                shared.summary.times.think_ns += exchange.sent_at.since(last.ended_at);
-            }
+            shared.summary.times.think_ns += think_ns;
             self.connect_trips += u64::from(connect);
             self.work_trips += u64::from(!connect);
             self.trip = Some(Trip {

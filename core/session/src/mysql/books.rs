@@ -127,7 +127,7 @@ pub(super) struct Books {
     /// Bytes of commands without an answer that belong to the next unit.
     pub(super) carried_bytes: u64,
     /// Packets come within compressed ones: what passes is counted as it comes, and they are not.
-    pub(super) is_compressed: bool,
+    is_compressed: bool,
     /// Bytes of both sides that no packet is known of yet: those of the greeting and of the login.
     raw: [u64; 2],
     pub(super) undecoded: u64,

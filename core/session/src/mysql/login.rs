@@ -98,11 +98,11 @@ impl Books {
 
     /// The server has asked the client for more: the unit so far is answered.
     pub(super) fn asked(&mut self, now: Moment, bytes: u64) {
+        let own = self.own(bytes);
         let Some(sent) = self.awaited.front_mut() else { return };
         let Some(number) = sent.number else { return };
         let booked = std::mem::replace(&mut sent.bytes_booked, bytes);
-        let own = if self.is_compressed { 0 } else { bytes.saturating_sub(booked) };
-        self.units.bytes_received(number, own as usize, now);
+        self.units.bytes_received(number, own.saturating_sub(booked) as usize, now);
         if is_login(*sent) {
             sent.number = None;
             return self.answered(now, number);
