@@ -6,7 +6,7 @@
 use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Poll, ready};
 use std::time::Duration;
 
 use onetrip_session::{Hello, MysqlSession, TlsOffer, Verdict};
@@ -37,11 +37,6 @@ enum Next<'u> {
     Plain,
     /// There is nothing to agree on.
     End,
-}
-
-enum Side {
-    Client,
-    Server,
 }
 
 /// Whom TLS is spoken with, and how; without a plan it is not.
@@ -88,20 +83,21 @@ impl Opening<MysqlSession> {
                 offer => return Ok(Greeting::Offers(offer)),
             }
             self.down.grow_if_full();
-            let heard = poll_fn(|cx| {
+            let end = poll_fn(|cx| -> Poll<Result<_, GatewayError>> {
                 // Who has sent something has not left. That is rare: the server speaks first.
                 if self.up.undecided().is_empty() {
                     if let Poll::Ready(count) = read(&mut self.client, &mut self.up, cx) {
-                        return Poll::Ready(count.map(|count| (Side::Client, count)).map_err(client_failed));
+                        let count = count.map_err(client_failed)?;
+                        self.up.filled(count);
+                        return Poll::Ready(Ok((count == 0).then_some(Greeting::ClientLeft)));
                     }
                 }
-                read(server, &mut self.down, cx).map_ok(|count| (Side::Server, count)).map_err(server_failed)
+                let count = ready!(read(server, &mut self.down, cx)).map_err(server_failed)?;
+                self.down.filled(count);
+                Poll::Ready(Ok((count == 0).then_some(Greeting::ServerLeft)))
             });
-            match heard.await? {
-                (Side::Client, 0) => return Ok(Greeting::ClientLeft),
-                (Side::Server, 0) => return Ok(Greeting::ServerLeft),
-                (Side::Client, count) => self.up.filled(count),
-                (Side::Server, count) => self.down.filled(count),
+            if let Some(end) = end.await? {
+                return Ok(end);
             }
         }
     }
