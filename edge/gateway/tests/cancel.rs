@@ -11,6 +11,7 @@ use common::messages::*;
 use common::proxy::{Cancelling, Manner, Proxy};
 use common::server::{RunningGateway, Server, config, conninfo, repository};
 use common::transcript::{Message, Transcript};
+use common::wait_until;
 use onetrip_gateway::{GatewayConfig, Remedies};
 use onetrip_link::LinkSpec;
 use onetrip_target::Conninfo;
@@ -39,14 +40,6 @@ fn was_cancelled(reply: &[Message]) -> bool {
     let code =
         |message: &Message| ErrorResponse::decode(&message.body).ok().and_then(|error| error.sqlstate());
     reply.iter().any(|message| message.tag == backend::ERROR_RESPONSE && code(message) == Some(*b"57014"))
-}
-
-fn wait_until(what: &str, done: impl Fn() -> bool) {
-    let deadline = Instant::now() + common::client::PATIENCE;
-    while !done() {
-        assert!(Instant::now() < deadline, "{what} does not happen");
-        thread::sleep(Duration::from_millis(1));
-    }
 }
 
 /// One round: a cancel is on its way upstream when its statement ends by itself; the next one follows at once.

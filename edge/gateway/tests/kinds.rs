@@ -12,6 +12,7 @@ use common::messages::*;
 use common::process;
 use common::server::{RunningGateway, Server, config, conninfo, endpoint_of};
 use common::stub::{Manner, Stub};
+use common::wait_until;
 use onetrip_gateway::{Gateway, GatewayConfig};
 use onetrip_ledger::Mutes;
 use onetrip_wire::pg::{DataRow, ErrorResponse, backend};
@@ -149,6 +150,13 @@ fn a_gateway_before_a_stub_drains_when_it_is_told_to_end() {
     gateway.stop();
 }
 
+/// Waits until so many of these backends sleep.
+fn await_sleepers(server: &Server, pids: &str, count: usize) {
+    let asks =
+        format!("SELECT count(*) FROM pg_stat_activity WHERE pid IN ({pids}) AND wait_event = 'PgSleep'");
+    wait_until("the statements' sleep", || server.psql("postgres", &asks).trim() == count.to_string());
+}
+
 /// The hint of the session's last word.
 fn hint(client: &RawClient) -> Option<String> {
     let transcript = client.so_far();
@@ -173,13 +181,7 @@ fn what_runs_when_a_gateway_stops_is_cancelled_and_with_it_what_was_sent_behind(
     is_served(&mut idle);
     alone.send(&insert("alone"));
     piped.send(&[insert("first"), insert("second"), insert("third")].concat());
-    let asks =
-        format!("SELECT count(*) FROM pg_stat_activity WHERE pid IN ({pids}) AND wait_event = 'PgSleep'");
-    let deadline = Instant::now() + PATIENCE;
-    while server.psql(dbname, &asks).trim() != "2" {
-        assert!(Instant::now() < deadline, "both run");
-        thread::sleep(Duration::from_millis(10));
-    }
+    await_sleepers(server, &pids, 2);
     gateway.stop();
     for client in [&alone, &piped, &open, &idle] {
         assert!(client.ends_within(PATIENCE));
@@ -189,11 +191,8 @@ fn what_runs_when_a_gateway_stops_is_cancelled_and_with_it_what_was_sent_behind(
     for (client, count) in [(&alone, 1), (&open, 1), (&idle, 1), (&piped, 3)] {
         assert_eq!(client.errors().len(), count, "each statement has its own, and 57P01 is the last one's");
     }
-    let is_there = format!("SELECT count(*) FROM pg_stat_activity WHERE pid IN ({pids})");
-    while server.psql(dbname, &is_there).trim() != "0" {
-        assert!(Instant::now() < deadline, "the server ends them");
-        thread::sleep(Duration::from_millis(10));
-    }
+    let are_there = format!("SELECT count(*) FROM pg_stat_activity WHERE pid IN ({pids})");
+    wait_until("the sessions' end", || server.psql(dbname, &are_there).trim() == "0");
     assert_eq!(server.psql(dbname, "SELECT count(*) FROM written").trim(), "0");
 }
 
@@ -211,12 +210,7 @@ fn what_was_sent_behind_a_cancelled_statement_and_is_done_is_told() {
     let quick = (0..3).map(|_| query("INSERT INTO written VALUES ('quick')"));
     let all: Vec<_> = [query("SELECT pg_sleep(5)")].into_iter().chain(quick).collect();
     client.send(&all.concat());
-    let asks = format!("SELECT count(*) FROM pg_stat_activity WHERE pid = {pid} AND wait_event = 'PgSleep'");
-    let deadline = Instant::now() + PATIENCE;
-    while server.psql(dbname, &asks).trim() != "1" {
-        assert!(Instant::now() < deadline, "it runs");
-        thread::sleep(Duration::from_millis(10));
-    }
+    await_sleepers(server, &pid, 1);
     let told_before = client.count(backend::COMMAND_COMPLETE);
     gateway.stop();
     assert!(client.ends_within(PATIENCE));

@@ -14,3 +14,12 @@ pub(crate) mod stub;
 pub(crate) mod transcript;
 
 pub(crate) use onetrip_testkit::messages;
+
+/// Waits until something has happened, for as long as the patience of clients.
+pub(crate) fn wait_until(what: &str, done: impl Fn() -> bool) {
+    let deadline = std::time::Instant::now() + client::PATIENCE;
+    while !done() {
+        assert!(std::time::Instant::now() < deadline, "{what} does not happen");
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+}
