@@ -1,6 +1,6 @@
 """How near forecasts come: real programs at five distances, foretold from local runs.
 
-    bench/run forecasts                # all programs and distances: about fifteen minutes
+    bench/run forecasts                # all programs and distances: about five minutes
     bench/run forecasts --program loop --rtt 13 --write
 
 Each program of clients/forecast runs three times next to its database and is traced; the run of median length is

@@ -5,19 +5,13 @@ from __future__ import annotations
 
 import io
 
+import bodies
 import psycopg2
-
-ROWS = 20_000
-LINE = "x" * 999
 
 with psycopg2.connect("") as connection:
     cursor = connection.cursor()
     cursor.execute("TRUNCATE bulk")
-    cursor.copy_expert("COPY bulk FROM STDIN", io.StringIO(f"{LINE}\n" * ROWS))
+    cursor.copy_expert("COPY bulk FROM STDIN", io.StringIO(f"{bodies.LINE}\n" * bodies.ROWS))
     connection.commit()
-    for _ in range(20):
-        cursor.execute("SELECT 1")
-        cursor.fetchall()
-    cursor.execute("SELECT line FROM bulk")
-    assert len(cursor.fetchall()) == ROWS
+    bodies.read_bulk(cursor)
     connection.commit()

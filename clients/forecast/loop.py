@@ -3,14 +3,9 @@
 
 from __future__ import annotations
 
+import bodies
 import psycopg2
 
 with psycopg2.connect("") as connection:
     connection.autocommit = True
-    cursor = connection.cursor()
-    cursor.execute("SELECT id FROM people ORDER BY id")
-    total = 0
-    for (person,) in cursor.fetchall():
-        cursor.execute("SELECT amount FROM pay WHERE person = %s", (person,))
-        total += sum(amount for (amount,) in cursor.fetchall())
-assert total > 0
+    bodies.walk(connection.cursor())

@@ -3,20 +3,14 @@
 
 from __future__ import annotations
 
+import bodies
 import mysql_place
 import pymysql
-
-ROWS = 20_000
-LINE = "x" * 999
 
 with pymysql.connect(**mysql_place.parameters()) as connection:
     cursor = connection.cursor()
     cursor.execute("TRUNCATE bulk")
-    cursor.executemany("INSERT INTO bulk VALUES (%s)", [(LINE,)] * ROWS)
+    cursor.executemany("INSERT INTO bulk VALUES (%s)", [(bodies.LINE,)] * bodies.ROWS)
     connection.commit()
-    for _ in range(20):
-        cursor.execute("SELECT 1")
-        cursor.fetchall()
-    cursor.execute("SELECT line FROM bulk")
-    assert len(cursor.fetchall()) == ROWS
+    bodies.read_bulk(cursor)
     connection.commit()
