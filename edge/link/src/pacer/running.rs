@@ -2,7 +2,7 @@ use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::time::Duration;
 
-use rustix::event::{Timespec, epoll};
+use rustix::event::{self, PollFd, PollFlags, Timespec, epoll};
 use rustix::io::Errno;
 use rustix::net::SocketFlags;
 
@@ -227,12 +227,7 @@ impl Running {
         if sleeps {
             self.watch.sleep_until(timeout.map(|timeout| now + timeout));
         }
-        let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
-        let spare = rustix::buffer::spare_capacity(&mut self.arrivals);
-        match epoll::wait(&self.pacer.events, spare, timeout.as_ref()) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
+        self.wait_for_events(timeout)?;
         if sleeps {
             self.note_sleep(now);
         }
@@ -246,6 +241,25 @@ impl Running {
         }
         self.arrivals = arrivals;
         Ok(())
+    }
+
+    /// Takes the events that come within `timeout`. Linux before 5.11 knows `epoll_wait` with whole milliseconds only, so what
+    /// is shorter is waited for by `ppoll`.
+    fn wait_for_events(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+        let events = &self.pacer.events;
+        if let Some(timeout) = timeout.filter(|timeout| !timeout.is_zero()) {
+            let timeout = Timespec::try_from(timeout).ok();
+            match event::poll(&mut [PollFd::new(events, PollFlags::IN)], timeout.as_ref()) {
+                Ok(0) | Err(Errno::INTR) => return Ok(()),
+                Ok(_) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let at_once = timeout.map(|_| Timespec::default());
+        match epoll::wait(events, rustix::buffer::spare_capacity(&mut self.arrivals), at_once.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     fn handle_event(&mut self, id: u64, side: u64, flags: epoll::EventFlags) {
