@@ -77,7 +77,7 @@ impl<'t> Forecast<'t> {
         let removable = if removed > 0 { 0 } else { summary.would_remove().exact };
         let mut forecast = Self { summary, replay: Replay::new(timeline), own_ns: 0.0, removed, removable };
         let path = Path { rtt: forecast.measured_rtt(), bandwidth: None };
-        let seen = forecast.scaled(forecast.replay.play(Change { path, per_trip_ns: 0.0 }));
+        let seen = forecast.scaled(forecast.replay.play(Change { path, per_trip_ns: 0.0 }).outcome);
         let on_the_path = seen.trips as f64 * prices::nanoseconds(path.rtt) as f64;
         let server = (seen.observed_ns as f64 - on_the_path).max(0.0);
         forecast.own_ns = seen.time_ns as f64 - seen.waited_ns as f64 + server;
@@ -105,12 +105,13 @@ impl<'t> Forecast<'t> {
         let farther = rtt - measured;
         let is_measured = farther == 0.0 && path.bandwidth.is_none();
         let wake = self.more_waking_ns(rtt);
-        let play = |per_trip_ns: f64| self.scaled(self.replay.play(Change { path, per_trip_ns }));
-        let expected = play(farther + wake);
+        let played = self.replay.play(Change { path, per_trip_ns: farther + wake });
+        let like = |per_trip_ns: f64| self.scaled(self.replay.play_like(&played, per_trip_ns));
+        let expected = self.scaled(played.outcome);
         let (low, high) = if is_measured {
             (expected, expected)
         } else {
-            (play(farther * self.certain_share() + wake.min(0.0)), play(farther + 2.0 * wake.max(0.0)))
+            (like(farther * self.certain_share() + wake.min(0.0)), like(farther + 2.0 * wake.max(0.0)))
         };
         let spread = if is_measured {
             0.0

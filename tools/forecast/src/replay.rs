@@ -56,6 +56,13 @@ pub(crate) struct Outcome {
     pub(crate) waited_in_all_ns: u64,
 }
 
+/// A play, and what bytes took longer in each of its steps.
+#[derive(Debug)]
+pub(crate) struct Played {
+    pub(crate) outcome: Outcome,
+    bytes_ns: Vec<i64>,
+}
+
 /// One thread's progress.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Progress {
@@ -107,13 +114,40 @@ impl<'t> Replay<'t> {
     }
 
     /// Plays everything.
-    pub(crate) fn play(&self, change: Change) -> Outcome {
-        let mut play = Play::new(self, change);
+    pub(crate) fn play(&self, change: Change) -> Played {
+        let mut bytes_ns = Vec::with_capacity(self.steps.len());
+        let mut transfers = self.transfers(change.path);
+        let outcome = self.play_by(change.per_trip_ns, |step, shift| {
+            let added = transfers[step.lane].delay_ns(self.lanes[step.lane], step.span, shift);
+            bytes_ns.push(added);
+            added
+        });
+        Played { outcome, bytes_ns }
+    }
+
+    /// Plays everything, with what bytes took longer in another play on the same path, at about the same moments.
+    pub(crate) fn play_like(&self, played: &Played, per_trip_ns: f64) -> Outcome {
+        let mut bytes_ns = played.bytes_ns.iter();
+        self.play_by(per_trip_ns, |_, _| bytes_ns.next().copied().unwrap_or_default())
+    }
+
+    /// Plays everything; `bytes_ns` says what the bytes of a step take longer if it starts so much later than observed.
+    fn play_by(&self, per_trip_ns: f64, mut bytes_ns: impl FnMut(&Step<'t>, i64) -> i64) -> Outcome {
+        let mut play = Play::new(self);
         for step in &self.steps {
             let progress = play.begin(step);
-            play.end(step, progress);
+            let added = (step.trips as f64 * per_trip_ns) as i64 + bytes_ns(step, progress.shift);
+            play.end(step, progress, added);
         }
         play.outcome()
+    }
+
+    /// Both directions of each connection.
+    fn transfers(&self, path: Path) -> Vec<Transfers<'_>> {
+        let none: &[Bulk] = &[];
+        let scale = self.timeline.bulk_scale();
+        let bulks = |lane: &&Lane| self.bulks.get(&lane.connection).map_or(none, Vec::as_slice);
+        self.lanes.iter().map(|lane| Transfers::new(path, bulks(lane), scale)).collect()
     }
 }
 
@@ -121,8 +155,6 @@ impl<'t> Replay<'t> {
 #[derive(Debug)]
 struct Play<'r, 't> {
     replay: &'r Replay<'t>,
-    change: Change,
-    transfers: Vec<Transfers<'r>>,
     threads: Vec<Thread>,
     ended: Ended<'r>,
     last_at: i64,
@@ -130,18 +162,9 @@ struct Play<'r, 't> {
 }
 
 impl<'r, 't> Play<'r, 't> {
-    fn new(replay: &'r Replay<'t>, change: Change) -> Self {
-        let none: &[Bulk] = &[];
-        let scale = replay.timeline.bulk_scale();
-        let bulks = |lane: &&Lane| replay.bulks.get(&lane.connection).map_or(none, Vec::as_slice);
+    fn new(replay: &'r Replay<'t>) -> Self {
         Self {
             replay,
-            change,
-            transfers: replay
-                .lanes
-                .iter()
-                .map(|lane| Transfers::new(change.path, bulks(lane), scale))
-                .collect(),
             threads: vec![Thread::default(); replay.lives.count()],
             ended: Ended::new(&replay.lives),
             last_at: 0,
@@ -164,14 +187,11 @@ impl<'r, 't> Play<'r, 't> {
         parent.map_or_else(Progress::default, |parent| seen(&threads[parent]))
     }
 
-    /// The thread of `step` was so far, and makes it.
-    fn end(&mut self, step: &Step<'_>, mut progress: Progress) {
-        let Self { replay, change, .. } = *self;
+    /// The thread of `step` was so far, and makes it, which takes so much longer than observed.
+    fn end(&mut self, step: &Step<'_>, mut progress: Progress, added: i64) {
         self.threads[step.thread].before = progress;
         let busy = step.span.busy_ns as i64;
-        let path = (step.trips as f64 * change.per_trip_ns) as i64;
-        let bytes = self.transfers[step.lane].delay_ns(replay.lanes[step.lane], step.span, progress.shift);
-        let added = (path + bytes).max(-busy);
+        let added = added.max(-busy);
         progress.shift += added;
         progress.waited += busy + added;
         progress.observed += step.span.busy_ns;
@@ -218,7 +238,7 @@ mod tests {
     fn play(trips: impl IntoIterator<Item = (u32, u64, u64)>, rtt_ms: u64) -> Outcome {
         let timeline = timeline(trips);
         let path = Path { rtt: Duration::from_millis(rtt_ms), bandwidth: None };
-        Replay::new(&timeline).play(Change { path, per_trip_ns: (rtt_ms * MS) as f64 })
+        Replay::new(&timeline).play(Change { path, per_trip_ns: (rtt_ms * MS) as f64 }).outcome
     }
 
     fn at_ms(connection: u32, start: u64, end: u64) -> (u32, u64, u64) {
@@ -232,6 +252,30 @@ mod tests {
         let far = play(trips(), 70);
         assert_eq!((far.time_ns, far.waited_ns, far.trips), ((298 + 7000) * MS, 7100 * MS, 100));
         assert_eq!(far.observed_ns, 100 * MS);
+    }
+
+    #[test]
+    fn a_play_like_another_has_its_bytes_and_its_own_trips() {
+        let mut timeline = Timeline::default();
+        for number in 0..50 {
+            let started_ns = number * 5 * MS;
+            let ended_ns = started_ns + MS;
+            let first_reply_ns = ended_ns;
+            timeline.add(TripSample {
+                started_ns,
+                first_reply_ns,
+                ended_ns,
+                bytes_received: 1_000_000,
+                ..TripSample::default()
+            });
+        }
+        let path = Path { rtt: Duration::from_millis(20), bandwidth: None };
+        let replay = Replay::new(&timeline);
+        let played = replay.play(Change { path, per_trip_ns: 20e6 });
+        assert!(played.outcome.time_ns > (246 + 50 * 20 + 60) * MS, "the window takes its rounds");
+        assert_eq!(replay.play_like(&played, 20e6), played.outcome);
+        let nearer = replay.play_like(&played, 19e6);
+        assert_eq!(nearer.time_ns, played.outcome.time_ns - 50 * MS);
     }
 
     #[test]
@@ -274,7 +318,7 @@ mod tests {
             timeline.add(TripSample { started_ns, ended_ns, connect: number < 2, ..TripSample::default() });
         }
         let path = Path { rtt: Duration::from_millis(10), bandwidth: None };
-        let outcome = Replay::new(&timeline).play(Change { path, per_trip_ns: 1e7 });
+        let outcome = Replay::new(&timeline).play(Change { path, per_trip_ns: 1e7 }).outcome;
         assert_eq!(outcome.time_ns, (5 + 4 * 10) * MS);
     }
 
@@ -330,10 +374,9 @@ mod tests {
             let lanes = timeline.waterfall.all_lanes().enumerate();
             let chosen: Vec<Vec<usize>> =
                 lanes.map(|(place, lane)| lane.spans.iter().map(|_| thread(place)).collect()).collect();
-            let path = Path { rtt: Duration::ZERO, bandwidth: None };
-            let per_trip_ns = random.choice([-3.0, 0.0, 1.0, 7.0, 900.0]).unwrap();
+            let per_trip_ns = random.choice([-3, 0, 1, 7, 900]).unwrap();
             let replay = Replay::by(&timeline, &chosen);
-            let mut play = Play::new(&replay, Change { path, per_trip_ns });
+            let mut play = Play::new(&replay);
             for step in &replay.steps {
                 let expected = by_walking(&replay.lives.spans, &play.threads, step);
                 let own = play.threads[step.thread];
@@ -342,7 +385,7 @@ mod tests {
                 assert_eq!(progress, expected, "{step:?}");
                 steps += 1;
                 waited += u32::from(own.begun && progress != own.now);
-                play.end(step, progress);
+                play.end(step, progress, step.trips as i64 * per_trip_ns);
             }
         }
         assert!(steps > 100_000 && waited > 2_000 && late > 100, "{steps} {waited} {late}");
@@ -359,11 +402,10 @@ mod tests {
         let timeline = timeline(first.chain(short).chain(last));
         let replay =
             Replay::by(&timeline, &(0..2 * EACH as usize).map(|thread| vec![thread; 2]).collect::<Vec<_>>());
-        let path = Path { rtt: Duration::ZERO, bandwidth: None };
-        let mut play = Play::new(&replay, Change { path, per_trip_ns: 5.0 });
+        let mut play = Play::new(&replay);
         for step in &replay.steps {
             let progress = play.begin(step);
-            play.end(step, progress);
+            play.end(step, progress, 5 * step.trips as i64);
         }
         let (steps, looked_at) = (replay.steps.len() as u64, play.ended.looked_at.get());
         assert_eq!(play.outcome().trips, 3, "a first one, a short one that is waited for, and a last one");

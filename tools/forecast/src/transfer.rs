@@ -88,8 +88,10 @@ impl Direction {
         // Whole segments, so that pieces do not make more of them than the bytes need.
         let piece = bytes.div_ceil(PIECES).next_multiple_of(MSS);
         let pieces = bytes.div_ceil(piece);
-        let made =
-            |number: usize| now + Duration::from_nanos(made_in_ns).mul_f64(number as f64 / pieces as f64);
+        let made = |number: usize| {
+            let share = u128::from(made_in_ns) * number as u128 / pieces as u128;
+            now + Duration::from_nanos(share as u64)
+        };
         (1..pieces).for_each(|number| self.lane.admit(made(number), piece, &mut self.bottleneck));
         let end = made(pieces);
         let last = bytes - piece * (pieces - 1);
