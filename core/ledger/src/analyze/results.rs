@@ -16,8 +16,9 @@ const VALUES_MAX: usize = 256 * 1024;
 const VALUES_MAX_IN_ALL: usize = 4 << 20;
 
 /// Values that are looked through one by one: most results have none of those that are looked for, and an index for each takes
-/// longer to make.
+/// longer to make. With more than a few, marks are asked first.
 const SCANNED_MAX: usize = 4_096;
+const UNMARKED_MAX: usize = 32;
 
 /// Rows of an earlier result, as far as their columns may be keys.
 #[derive(Debug)]
@@ -33,6 +34,8 @@ pub(super) struct ResultSet {
     pub(super) columns: Arc<[String]>,
     pub(super) width: usize,
     values: Vec<u32>,
+    /// Made when a loop first looks for a value.
+    marks: OnceLock<Present>,
     /// Cells ordered by value, then position: made when the first loop looks, of a short result when one has found its value.
     index: OnceLock<Vec<(u32, u32)>>,
 }
@@ -59,10 +62,20 @@ impl ResultSet {
 
     /// Whether any cell has this value.
     pub(super) fn has(&self, value: u32) -> bool {
-        match self.values.len() <= SCANNED_MAX {
-            true => self.values.contains(&value),
-            false => self.cells(value).next().is_some(),
+        match self.values.len() {
+            ..=UNMARKED_MAX => self.values.contains(&value),
+            ..=SCANNED_MAX => self.marks().may_have(value) && self.values.contains(&value),
+            _ => self.cells(value).next().is_some(),
         }
+    }
+
+    fn marks(&self) -> &Present {
+        self.marks.get_or_init(|| {
+            let mut marks = Present::default();
+            marks.reset(self.values.len());
+            marks.add(self);
+            marks
+        })
     }
 
     /// Whether the cell at `row` and `column` has this value.
@@ -242,6 +255,7 @@ impl ResultStore {
             columns: Arc::clone(columns),
             width,
             values,
+            marks: OnceLock::new(),
             index: OnceLock::new(),
         });
         let template = u64::from(run.template);
@@ -286,11 +300,23 @@ mod tests {
             columns: Arc::from([]),
             width: 1,
             values,
+            marks: OnceLock::new(),
             index: OnceLock::new(),
         })
     }
 
     proptest! {
+        #[test]
+        fn a_result_has_the_values_that_it_has(
+            values in proptest::collection::vec(0..9_000u32, 0..SCANNED_MAX + 99),
+            others in proptest::collection::vec(any::<u32>(), 50),
+        ) {
+            let result = result(1, values.clone());
+            for value in values.iter().chain(&others).copied().chain(0..99) {
+                prop_assert_eq!(result.has(value), values.contains(&value));
+            }
+        }
+
         #[test]
         fn a_value_that_a_kept_result_has_is_never_said_to_be_absent(
             results in proptest::collection::vec(proptest::collection::vec(any::<u32>(), 0..300), 1..40),
