@@ -36,8 +36,6 @@ const PARTED_MAX: usize = 16;
 pub(super) struct Groups {
     reads: Vec<Read>,
     doubts: Vec<Doubt>,
-    /// There is a long gap in the group, which has no doubts then.
-    is_parted: bool,
     /// Groups that are over, and have long gaps or many slow ones.
     parted: Vec<(Vec<Read>, u32)>,
     /// Templates of which the second has come right after the first.
@@ -110,18 +108,12 @@ impl Groups {
     pub(super) fn take(&mut self, event: &Event<'_>, run: &Run<'_>, trip: TripNumber, claims: &mut Claims) {
         let gap = event.gap();
         let pair = self.reads.last().map(|last| (last.template, run.template));
-        let parts = gap >= Gap::Waiting
-            && !self.reads.last().is_some_and(|last| self.are_near(last.template, run.template));
         let may_go_on = !self.reads.is_empty()
             && self.reads.len() < READS_MAX
             && self.request == event.exchange.request
             && gap < Gap::Pause
-            && (!parts || self.doubts.is_empty())
             && self.reads.iter().all(|read| read.template != run.template);
-        let mut origin = if may_go_on { self.origin(run) } else { Origin::Within };
-        if (parts || self.is_parted) && matches!(origin, Origin::Unseen(_)) {
-            origin = Origin::Within;
-        }
+        let origin = if may_go_on { self.origin(run) } else { Origin::Within };
         let goes_on = origin != Origin::Within;
         if !goes_on {
             self.end(claims);
@@ -130,7 +122,6 @@ impl Groups {
             let (place, parameters) = (self.reads.len(), run.parameters.to_vec());
             self.doubts.push(Doubt { place, template: run.template, parameters, unseen });
         }
-        self.is_parted |= goes_on && parts;
         if let Some(pair) = pair.filter(|_| goes_on && gap == Gap::Short && self.near.len() < NEAR_MAX) {
             self.near.insert(pair);
         }
@@ -144,7 +135,6 @@ impl Groups {
     fn begin(&mut self, event: &Event<'_>, run: &Run<'_>) {
         self.request = event.exchange.request;
         self.scope = event.scope;
-        self.is_parted = false;
         self.first.clear();
         self.first.extend_from_slice(run.parameters);
         self.first_keys.clear();
@@ -165,22 +155,27 @@ impl Groups {
     pub(super) fn end(&mut self, claims: &mut Claims) {
         let mut reads = std::mem::take(&mut self.reads);
         let doubts = std::mem::take(&mut self.doubts);
-        let is_in_doubt = || self.is_parted || doubts.is_empty() && self.is_slow(&reads);
-        if reads.len() >= READS_MIN && self.parted.len() < PARTED_MAX && is_in_doubt() {
-            self.parted.push((reads, self.scope));
-            return;
-        }
-        if !doubts.is_empty() && reads.len() >= READS_MIN && !self.is_slow(&reads) {
-            self.give_up(claims);
-            self.doubtful = Some(Doubtful { reads, doubts, scope: self.scope, waited: 0 });
-            return;
-        }
         if doubts.is_empty() {
-            self.claim_parts(&reads, self.scope, claims);
+            self.settle(&mut reads, self.scope, claims);
+        } else if reads.len() >= READS_MIN {
+            self.give_up(claims);
+            let reads = std::mem::take(&mut reads);
+            self.doubtful = Some(Doubtful { reads, doubts, scope: self.scope, waited: 0 });
         }
         // Its room serves the next group.
         reads.clear();
         self.reads = reads;
+    }
+
+    /// Books a group without doubts, or has it wait if the gaps in it are long.
+    fn settle(&mut self, reads: &mut Vec<Read>, scope: u32, claims: &mut Claims) {
+        let is_long = |pair: &[Read]| !self.are_together(&pair[0], &pair[1]);
+        let waits = reads.windows(2).any(is_long) || self.is_slow(reads);
+        if waits && reads.len() >= READS_MIN && self.parted.len() < PARTED_MAX {
+            self.parted.push((std::mem::take(reads), scope));
+        } else {
+            self.claim_parts(reads, scope, claims);
+        }
     }
 
     /// Whether the second came right after the first another time.
@@ -195,12 +190,15 @@ impl Groups {
         reads.windows(2).filter(is_slow).count() * 2 > reads.len()
     }
 
+    /// Whether no long gap is between two reads, as far as is known.
+    fn are_together(&self, before: &Read, read: &Read) -> bool {
+        read.gap < Gap::Waiting || self.are_near(before.template, read.template)
+    }
+
     /// Books the reads between long gaps.
     fn claim_parts(&self, reads: &[Read], scope: u32, claims: &mut Claims) {
-        let belongs = |before: &Read, read: &Read| {
-            read.gap < Gap::Waiting || self.are_near(before.template, read.template)
-        };
-        for part in reads.chunk_by(belongs).filter(|part| !self.is_slow(part)) {
+        let parts = reads.chunk_by(|before, read| self.are_together(before, read));
+        for part in parts.filter(|part| !self.is_slow(part)) {
             claim(part, scope, claims);
         }
     }
@@ -226,15 +224,17 @@ impl Groups {
         let is_left = |doubt: &Doubt| doubt.template != run.template || doubt.parameters == run.parameters;
         doubtful.doubts.retain(is_left);
         if doubtful.doubts.is_empty() {
-            claim(&doubtful.reads, doubtful.scope, claims);
+            let (mut reads, scope) = (std::mem::take(&mut doubtful.reads), doubtful.scope);
             self.doubtful = None;
+            self.settle(&mut reads, scope, claims);
         }
     }
 
     /// Doubts stay: only the reads from the last doubtful one on are known to need nothing of each other.
     fn give_up(&mut self, claims: &mut Claims) {
-        let Some(Doubtful { reads, doubts, scope, .. }) = self.doubtful.take() else { return };
-        claim(&reads[doubts.last().map_or(0, |doubt| doubt.place)..], scope, claims);
+        let Some(Doubtful { mut reads, doubts, scope, .. }) = self.doubtful.take() else { return };
+        reads.drain(..doubts.last().map_or(0, |doubt| doubt.place));
+        self.settle(&mut reads, scope, claims);
     }
 
     fn origin(&self, run: &Run<'_>) -> Origin {

@@ -120,6 +120,32 @@ fn a_constant_that_comes_up_within_the_first_group_is_no_answer_of_it() {
 }
 
 #[test]
+fn a_constant_and_a_gap_that_a_busy_machine_made_long_do_not_part_a_group() {
+    let second = "SELECT string_agg(title, $2) FROM books WHERE author_id = $1";
+    let pages = |thinks: &dyn Fn(usize) -> u64, beside: &dyn Fn(u64) -> u64| {
+        let mut traffic = Traffic::new();
+        for (number, author) in [140, 133, 126, 119].into_iter().enumerate() {
+            let page: [(&str, &[u64]); 3] =
+                [(PAGE[0], &[author]), (second, &[author, beside(author)]), (PAGE[2], &[author])];
+            for (position, (query, values)) in page.into_iter().enumerate() {
+                traffic.think = thinks(3 * number + position) + MILLISECOND / 10;
+                traffic.run(query, values);
+            }
+        }
+        traffic.found()
+    };
+    for busy in 0..12 {
+        let thinks = |place: usize| if place == busy { 40 * MILLISECOND } else { 0 };
+        assert_eq!(pages(&thinks, &|_| 9_000), [(Code::Sequence, 8)], "before read {busy}");
+        assert_eq!(pages(&thinks, &|author| 9_000 + author), [], "a value of its own, before read {busy}");
+    }
+    let slow_first = |place: usize| if place < 3 { 5 * MILLISECOND } else { 0 };
+    assert_eq!(pages(&slow_first, &|_| 9_000), [(Code::Sequence, 8)]);
+    let always = |place: usize| if place % 3 == 1 { 40 * MILLISECOND } else { 0 };
+    assert_eq!(pages(&always, &|_| 9_000), [], "the program always takes so long there");
+}
+
+#[test]
 fn a_value_that_comes_up_within_each_group_may_be_made_of_an_answer() {
     assert_eq!(pages_with(&[140, 133, 126, 119], |author| 9_000 + author).found(), []);
 }
