@@ -64,7 +64,7 @@ impl Opening<Session> {
             hasher: shared.hasher.clone(),
             cancel_key,
             keep_values: shared.keep_values,
-            remedies: shared.remedies.clone(),
+            remedies: shared.remedies,
             verify: shared.verify,
             lobs: Arc::clone(&shared.lobs),
             isolation: shared.isolation,

@@ -67,7 +67,7 @@ impl Shared {
             hasher: ValueHasher::new(),
             keep_values: config.keep_values,
             settle: config.settle,
-            remedies: config.remedies.clone(),
+            remedies: config.remedies,
             verify: config.verify,
             lobs: Arc::new(config.lobs.clone()),
             isolation: config.isolation,

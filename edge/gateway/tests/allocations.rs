@@ -113,7 +113,7 @@ fn an_exchange_allocates_nothing() {
         for (how, first, again) in
             [("simple", None, (QUERY, ROWS)), ("prepared", Some((PARSE, PARSED)), (EXECUTE, BOUND))]
         {
-            let (taken, most) = taken(remedies.clone(), first, again);
+            let (taken, most) = taken(remedies, first, again);
             println!("{what}, {how}: {taken} allocations in {EXCHANGES} exchanges, at most {most}");
             assert!(taken <= most, "{what}, {how}: {taken} allocations in {EXCHANGES} exchanges");
         }

@@ -485,7 +485,7 @@ impl WatchOptions {
             settle: self.settle,
             spin: self.spin,
             threads: self.threads,
-            remedies: self.remedies.clone(),
+            remedies: self.remedies,
             verify: self.verify,
             lobs: self.lob_prefetch.iter().cloned().collect(),
             isolation: self.isolation,

@@ -3,13 +3,15 @@
 use std::str::FromStr;
 
 use onetrip_ledger::{Remedy, UnknownRemedy};
-use smallvec::SmallVec;
 
 /// The remedies that are on; none by default.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Remedies {
-    on: SmallVec<[Remedy; Remedy::ALL.len()]>,
+    /// One bit for each.
+    on: u8,
 }
+
+const _: () = assert!(Remedy::ALL.len() <= u8::BITS as usize);
 
 impl Remedies {
     /// Every remedy under which a program cannot tell the difference; as long as there are no others, all.
@@ -19,18 +21,22 @@ impl Remedies {
 
     /// Whether all are off.
     pub fn is_none(&self) -> bool {
-        self.on.is_empty()
+        self.on == 0
     }
 
     /// Whether this one is on.
     pub fn has(&self, remedy: Remedy) -> bool {
-        self.on.contains(&remedy)
+        self.on & bit(remedy) != 0
     }
+}
+
+const fn bit(remedy: Remedy) -> u8 {
+    1 << remedy as u8
 }
 
 impl FromIterator<Remedy> for Remedies {
     fn from_iter<I: IntoIterator<Item = Remedy>>(remedies: I) -> Self {
-        Self { on: remedies.into_iter().collect() }
+        Self { on: remedies.into_iter().fold(0, |on, remedy| on | bit(remedy)) }
     }
 }
 
@@ -56,8 +62,10 @@ impl FromStr for Remedies {
                 (None, None) => return Err(BadRemedies::Part(part.to_owned())),
             };
             let named: Remedy = name.parse()?;
-            remedies.on.retain(|remedy| *remedy != named);
-            remedies.on.extend(is_added.then_some(named));
+            match is_added {
+                true => remedies.on |= bit(named),
+                false => remedies.on &= !bit(named),
+            }
         }
         Ok(remedies)
     }

@@ -317,7 +317,7 @@ fn gateway(
     traces: &Path,
 ) -> RunningGateway {
     let config = config(pooler.map_or_else(|| server.upstream(), |port| server.upstream_by(port)));
-    let (remedies, verify) = (wanted.remedies.clone(), wanted.verify);
+    let (remedies, verify) = (wanted.remedies, wanted.verify);
     let (link, trace) = (Some(row.link()), Some(traces.join(row.name)));
     RunningGateway::start(GatewayConfig { remedies, verify, link, trace, ..config })
 }

@@ -135,7 +135,6 @@ impl Bench<'_> {
             self.before_round(prepared)?;
             let link = (!prepared.place.rtt.is_zero()).then(|| LinkSpec::with_rtt(prepared.place.rtt));
             let conninfo = self.database.conninfo.clone();
-            let remedies = remedies.clone();
             let question_burst = match self.frame.options.extent {
                 Extent::Short => QUESTION_BURST,
                 Extent::Normal | Extent::Full => GatewayConfig::QUESTION_BURST,
