@@ -1,6 +1,6 @@
 //! Packets in, blocks of records out.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -36,6 +36,8 @@ const LINGER_NS: u64 = 30_000_000_000;
 const SILENT_NS: u64 = 120_000_000_000;
 /// Connections that are looked through for such, first.
 const SWEEP_MIN: usize = 4_096;
+/// Connections that are known to be left out, at most.
+const LEFT_OUT_MAX: usize = 65_536;
 /// Buffers for records that are kept.
 const BLOCKS_MAX: usize = 4;
 
@@ -65,6 +67,8 @@ pub struct Capture {
     session: SessionConfig,
     mysql: MysqlConfig,
     connections: HashMap<(Endpoint, Endpoint), Box<Connection>, RandomState>,
+    /// Those that are left out although the client's port is one that is looked at: their handshakes told who the server is.
+    left_out: HashSet<(Endpoint, Endpoint), RandomState>,
     fragments: Fragments,
     next_number: u32,
     base_ns: Option<u64>,
@@ -121,6 +125,7 @@ impl Capture {
             session,
             mysql,
             connections: HashMap::default(),
+            left_out: HashSet::default(),
             fragments: Fragments::default(),
             next_number: TRACE_STREAM + 1,
             base_ns: None,
@@ -240,7 +245,7 @@ impl Capture {
         }
         if known != Some(false) {
             let (client, server) = roles(segment, &self.config);
-            let is_wanted = self.config.ports.is_empty() || self.config.ports.contains(&server.port);
+            let is_wanted = self.is_looked_at((low, high), segment.flags.syn(), (client, server));
             // A segment of a connection that is over, or a reset of one that never was.
             if !is_wanted || segment.flags.rst() || (segment.flags.fin() && segment.length == 0) {
                 return None;
@@ -295,6 +300,30 @@ impl Capture {
             }
         }
         Some(taken.marks)
+    }
+
+    /// Whether its server's port is one that is looked at.
+    fn is_looked_at(
+        &mut self,
+        ends: (Endpoint, Endpoint),
+        is_handshake: bool,
+        roles: (Endpoint, Endpoint),
+    ) -> bool {
+        let ports = &self.config.ports;
+        if ports.is_empty() {
+            return true;
+        }
+        let (client, server) = roles;
+        let is_named = ports.contains(&server.port);
+        if !is_handshake {
+            return is_named && !self.left_out.contains(&ends);
+        }
+        if is_named {
+            self.left_out.remove(&ends);
+        } else if ports.contains(&client.port) && self.left_out.len() < LEFT_OUT_MAX {
+            self.left_out.insert(ends);
+        }
+        is_named
     }
 
     /// Books what is known of a connection, and forgets its conversation.

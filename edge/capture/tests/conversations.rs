@@ -3,8 +3,10 @@
 mod common;
 
 use common::{
-    ACK, Dress, Talk, analyze, described, message, pcap, pcapng, query, read, ready, reply, row, runs,
+    ACK, Dress, Talk, analyze, analyze_with, described, message, pcap, pcapng, query, read, ready, reply,
+    row, runs,
 };
+use onetrip_capture::CaptureConfig;
 
 const CHILD: &str = "SELECT title FROM books WHERE author_id = ";
 
@@ -292,6 +294,29 @@ fn a_unit_sent_before_the_reply_was_received_shares_the_trip_however_late_it_is_
     talk.frames.push(common::Frame { at_ns, ..late });
     let (summary, _) = analyze(&talk.frames);
     assert_eq!((summary.trips.work(), summary.statements), (1, 1), "the second is not answered yet");
+}
+
+#[test]
+fn a_connection_from_a_port_that_is_looked_at_is_left_out() {
+    // The port of one program's server is that of another program's client.
+    const PORT: u16 = 39_999;
+    let conversation = |mut talk: Talk, queries| {
+        talk.log_in();
+        (0..queries).for_each(|number| talk.query(&format!("SELECT {number}")));
+        talk.end();
+        talk.frames
+    };
+    let (from, to) = (conversation(Talk::from_port(PORT), 9), conversation(Talk::to_port(PORT), 2));
+    let config = || CaptureConfig { ports: vec![PORT], ..CaptureConfig::default() };
+    for frames in [[&from[..], &to].concat(), [&to[..], &from].concat()] {
+        let (summary, _) = analyze_with(config(), &frames);
+        assert_eq!((summary.connections, summary.statements), (1, 2));
+    }
+    let (summary, _) = analyze_with(config(), &from);
+    assert_eq!((summary.connections, summary.trips.total), (0, 0));
+    // Without the handshake, the port tells the server.
+    let (summary, _) = analyze_with(config(), &from[3..]);
+    assert_eq!(summary.connections, 1);
 }
 
 #[test]
