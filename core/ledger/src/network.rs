@@ -40,6 +40,8 @@ pub struct CaptureFacts {
     pub incomplete_datagrams: u64,
     /// Packets that were captured in part (`tcpdump -s`).
     pub cut_packets: u64,
+    /// Packets that the capture has twice, as of both ports of a bridge; they count once.
+    pub doubled_packets: u64,
     /// Packets that the capture says it dropped.
     pub dropped_packets: u64,
     /// Bytes that were acknowledged and are not in the capture: the capture missed them, not the network.

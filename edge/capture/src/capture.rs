@@ -18,6 +18,7 @@ use crate::ports::is_service;
 use crate::segment::{Endpoint, Other, Segment};
 use crate::tcp::Marks;
 use crate::tls::KeyLog;
+use crate::twice::Latest;
 
 /// PostgreSQL's port.
 const POSTGRES_PORT: u16 = 5432;
@@ -70,6 +71,7 @@ pub struct Capture {
     /// Those that are left out although the client's port is one that is looked at: their handshakes told who the server is.
     left_out: HashSet<(Endpoint, Endpoint), RandomState>,
     fragments: Fragments,
+    latest: Latest,
     next_number: u32,
     base_ns: Option<u64>,
     last_at_ns: u64,
@@ -127,6 +129,7 @@ impl Capture {
             connections: HashMap::default(),
             left_out: HashSet::default(),
             fragments: Fragments::default(),
+            latest: Latest::default(),
             next_number: TRACE_STREAM + 1,
             base_ns: None,
             last_at_ns: 0,
@@ -170,6 +173,7 @@ impl Capture {
         let wire_bytes = packet.length.saturating_sub(before);
         let mut marks = None;
         match Segment::of_ip_packet(ip, wire_bytes, at_ns, &mut fragments) {
+            Ok(segment) if self.latest.has(segment.fingerprint, at_ns) => self.facts.doubled_packets += 1,
             Ok(segment) => {
                 self.facts.cut_packets += u64::from((segment.data.len() as u64) < u64::from(segment.length));
                 marks = self.segment(&segment, out);
@@ -340,12 +344,13 @@ impl Capture {
         }
         connection.path.end_turn();
         let path = std::mem::take(&mut connection.path.facts);
-        if path.turns == 0 && path.syns == 0 {
+        let is_half_seen = connection.seen != [true; 2] && (path.up.bytes > 0 || path.down.bytes > 0);
+        if path.turns == 0 && path.syns == 0 && !is_half_seen {
             return;
         }
         self.counted += 1;
         self.facts.joined += u64::from(!connection.is_whole);
-        self.facts.half_seen += u64::from(connection.seen != [true; 2] && path.turns > 0);
+        self.facts.half_seen += u64::from(is_half_seen);
         self.facts.missed_bytes += connection.missed_bytes;
         self.facts.unknown_bytes += connection.unknown_bytes;
         self.places.note(&path, connection.ttls());

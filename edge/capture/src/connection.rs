@@ -17,6 +17,12 @@ use crate::turns::Turns;
 const POSTGRES_OVER_TLS: &str = "postgresql over TLS";
 const MYSQL_OVER_TLS: &str = "mysql over TLS";
 
+/// How long a client is taken to have needed to answer what it had received, where that cannot be measured: it is far from the
+/// capture, or the clock has not moved. A client that answers sooner is taken for one that did not wait.
+const REACTION_NS: u64 = 30_000;
+/// So near to the client, it can be measured.
+const NEAR_NS: u64 = 100_000;
+
 /// A connection, from its first segment that was captured.
 #[derive(Debug)]
 pub(crate) struct Connection {
@@ -40,6 +46,8 @@ pub(crate) struct Connection {
     /// When the client had the connection, if that was seen.
     connected_at: Option<Moment>,
     last: Moment,
+    /// When the client had what the server sent last.
+    received: Moment,
     told_rtt_ns: u64,
     is_first: bool,
 }
@@ -111,6 +119,7 @@ impl Connection {
             isn: None,
             connected_at: None,
             last: Moment::default(),
+            received: Moment::default(),
             told_rtt_ns: u64::MAX,
             is_first: true,
         }
@@ -160,7 +169,7 @@ impl Connection {
     }
 
     fn move_bytes(&mut self, way: Way, segment: &Segment<'_>, setting: &Setting<'_>) {
-        let (sent, received) = self.moments(segment.at_ns, setting.base_ns);
+        let (sent, received) = self.moments(way, segment, setting.base_ns);
         if way == Way::Up && self.is_whole && !segment.flags.syn() {
             self.connected_at.get_or_insert(sent);
         }
@@ -205,12 +214,24 @@ impl Connection {
         }
     }
 
-    /// When the client sent what is seen now, and when it receives it: half the way between it and the capture apart.
-    fn moments(&mut self, at_ns: u64, base_ns: u64) -> (Moment, Moment) {
+    /// When the client sent what is seen now, and when it receives it: half the way between it and the capture apart. What it
+    /// acknowledges, it had before, however long that way took this time, and whatever the clock did.
+    fn moments(&mut self, way: Way, segment: &Segment<'_>, base_ns: u64) -> (Moment, Moment) {
         let half = self.path.client_leg_ns() / 2;
-        let at = at_ns.saturating_sub(base_ns);
-        let sent = Moment(at.saturating_sub(half)).max(self.last);
+        let at = segment.at_ns.saturating_sub(base_ns);
+        let mut sent = Moment(at.saturating_sub(half)).max(self.last);
         let received = Moment(at.saturating_add(half)).max(self.last);
+        let has_all = || self.down.is_begun() && !is_after(self.down.next_sequence(), segment.acknowledged);
+        match way {
+            Way::Up if segment.flags.ack() && has_all() => {
+                let is_measured = half <= NEAR_NS && sent > self.received;
+                let least = if is_measured { 0 } else { REACTION_NS };
+                sent = sent.max(Moment(self.received.0.saturating_add(least)));
+            }
+            Way::Up => {}
+            Way::Down if segment.length > 0 => self.received = self.received.max(received),
+            Way::Down => {}
+        }
         self.last = sent;
         (sent, received)
     }
@@ -228,7 +249,18 @@ impl Connection {
                 _ => {}
             }
         }
-        segment.flags.rst() || self.fins == 3
+        segment.flags.rst() && self.is_near(way, segment.sequence) || self.fins == 3
+    }
+
+    /// Whether a number is one that its receiver may take: a reset with another number ends nothing (RFC 5961).
+    fn is_near(&self, way: Way, sequence: u32) -> bool {
+        const WINDOW_MAX: u32 = 1 << 28;
+        let stream = match way {
+            Way::Up => &self.up,
+            Way::Down => &self.down,
+        };
+        !stream.is_begun()
+            || sequence.wrapping_sub(stream.next_sequence()).wrapping_add(WINDOW_MAX) <= 2 * WINDOW_MAX
     }
 
     /// The stream that its records go to, if it has one.

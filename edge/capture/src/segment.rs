@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use etherparse::{IpNumber, LaxIpSlice, TcpHeaderSlice, TcpOptionElement};
 
 use crate::fragments::{FragmentKey, Fragments};
+use crate::twice::Fingerprint;
 
 /// An address and a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -63,6 +64,8 @@ pub struct Segment<'a> {
     pub data: &'a [u8],
     /// Bytes of data that it carried.
     pub length: u32,
+    /// What a copy of its packet has, too.
+    pub(crate) fingerprint: Fingerprint,
 }
 
 /// Flags of a segment.
@@ -140,6 +143,10 @@ impl<'a> Segment<'a> {
             return Err(Other::NotTcp);
         }
         let header_bytes = payload.payload.as_ptr() as usize - packet.as_ptr() as usize;
+        let identification = match &ip {
+            LaxIpSlice::Ipv4(ip) => ip.header().identification(),
+            LaxIpSlice::Ipv6(_) => 0,
+        };
         let (said, ttl, source, destination) = match &ip {
             LaxIpSlice::Ipv4(ip) => {
                 let header = ip.header();
@@ -172,16 +179,15 @@ impl<'a> Segment<'a> {
         } else {
             (captured, on_wire)
         };
-        Self::of_tcp(tcp, tcp_bytes, at_ns, ttl, source, destination)
+        Self::of_tcp(tcp, tcp_bytes, at_ns, (identification, ttl), (source, destination))
     }
 
     fn of_tcp(
         tcp: &'a [u8],
         wire_bytes: usize,
         at_ns: u64,
-        ttl: u8,
-        source: IpAddr,
-        destination: IpAddr,
+        (identification, ttl): (u16, u8),
+        (source, destination): (IpAddr, IpAddr),
     ) -> Result<Self, Other> {
         let Some(fixed) = tcp.first_chunk::<TCP_HEADER_BYTES_MIN>() else { return Err(Other::Cut) };
         let header_bytes = usize::from(fixed[12] >> 4) * 4;
@@ -194,6 +200,8 @@ impl<'a> Segment<'a> {
         // A packet that is cut within the options has no data, and all else that matters.
         let header = flags.syn().then(|| TcpHeaderSlice::from_slice(tcp).ok()).flatten();
         let offer = header.as_ref().map(offer).unwrap_or_default();
+        let length = u32::try_from(wire_bytes - header_bytes).map_err(|_| Other::Malformed)?;
+        let whole_header = &tcp[..header_bytes.min(tcp.len())];
         Ok(Self {
             at_ns,
             source: Endpoint { address: source, port: short(0) },
@@ -205,7 +213,8 @@ impl<'a> Segment<'a> {
             window: short(14),
             offer,
             data: tcp.get(header_bytes..).unwrap_or_default(),
-            length: u32::try_from(wire_bytes - header_bytes).map_err(|_| Other::Malformed)?,
+            length,
+            fingerprint: Fingerprint::new(identification, (source, destination), whole_header, length),
         })
     }
 }

@@ -3,8 +3,8 @@
 mod common;
 
 use common::{
-    ACK, Dress, Talk, analyze, analyze_with, described, message, pcap, pcapng, query, read, ready, reply,
-    row, runs,
+    ACK, Dress, Frame, RST, Talk, analyze, analyze_with, described, message, pcap, pcapng, query, read,
+    ready, reply, row, runs,
 };
 use onetrip_capture::CaptureConfig;
 
@@ -57,12 +57,61 @@ fn segments_twice_out_of_order_and_in_pieces_change_nothing_but_the_marks() {
     talk.server(&reply("1"));
     let expected = analyze(&talk.frames).0;
     assert_eq!(expected.statements, 11);
-    let again = talk.frames[7].clone();
+    let mut again = talk.frames[7].clone();
+    again.ip[4] ^= 0x80; // another packet, with another IP identification
     talk.frames.insert(9, again);
     talk.frames.swap(27, 28);
     let (summary, network) = analyze(&talk.frames);
     assert_eq!((summary.trips, runs(&summary)), (expected.trips, runs(&expected)));
     assert_eq!(network.totals.up.spurious_retransmissions + network.totals.down.spurious_retransmissions, 1);
+}
+
+#[test]
+fn packets_that_a_capture_has_twice_count_once() {
+    let once = ten_queries().frames;
+    let copy = |frame: &Frame| {
+        let mut copy = frame.clone();
+        copy.at_ns += 3_000;
+        copy.ip[8] -= 1; // a router is in between
+        [frame.clone(), copy]
+    };
+    let twice: Vec<Frame> = once.iter().flat_map(copy).collect();
+    let ((expected, alone), (summary, network)) = (analyze(&once), analyze(&twice));
+    assert_eq!((summary.trips, runs(&summary)), (expected.trips, runs(&expected)));
+    assert_eq!(network.totals.up, alone.totals.up);
+    assert_eq!(network.totals.down, alone.totals.down);
+    assert_eq!(network.capture.doubled_packets, once.len() as u64);
+}
+
+#[test]
+fn a_client_that_was_nearer_for_once_does_not_pipeline() {
+    // Captured at the server: the way to the client takes 20 ms in the handshake, and 1 ms later.
+    let mut talk = Talk::default();
+    talk.handshake_seen_at(10, 20_000);
+    talk.start_up();
+    for number in 0..5 {
+        talk.wait_us(1_000);
+        talk.query(&format!("{CHILD}{number}"));
+    }
+    talk.end();
+    let (summary, _) = analyze(&talk.frames);
+    assert_eq!((summary.trips.total, summary.trips.may_share), (6, 0));
+}
+
+#[test]
+fn a_reset_that_no_receiver_takes_ends_nothing() {
+    let mut talk = ten_queries();
+    let end = talk.frames.len() - 3;
+    let mut reset = talk.frames[end - 1].clone();
+    // The server's last reply, as a reset far away: flags and sequence number of its TCP header.
+    reset.ip.truncate(40);
+    reset.ip[2..4].copy_from_slice(&40_u16.to_be_bytes());
+    reset.ip[4] ^= 0x80;
+    reset.ip[24] ^= 0x40;
+    reset.ip[33] = RST;
+    talk.frames.insert(end - 4, reset);
+    let (summary, _) = analyze(&talk.frames);
+    assert_eq!((summary.trips.total, summary.statements), (11, 10));
 }
 
 #[test]

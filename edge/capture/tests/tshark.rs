@@ -449,7 +449,12 @@ fn disordered(packets: &[Vec<u8>], seed: u64) -> Vec<Vec<u8>> {
             continue;
         }
         match random.u8(..2) {
-            0 => packets.insert(place + 1, packet),
+            0 => {
+                // Sent again: a copy by the capture would have the same IP identification.
+                let mut again = packet;
+                again[16 + 14 + 4] ^= 0x80;
+                packets.insert(place + 1, again);
+            }
             _ => {
                 packets.remove(place);
                 let later = place + 3 + random.usize(..20);

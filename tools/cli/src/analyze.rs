@@ -9,6 +9,7 @@ use clap::{ArgGroup, Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressDrawTarget};
 use onetrip_capture::source::{Progress, Sources};
 use onetrip_capture::{Capture, CaptureConfig, KeyLog};
+use onetrip_ledger::network::CaptureFacts;
 use onetrip_ledger::trace::{TRACE_STREAM, TraceHeader};
 use onetrip_ledger::{Analyzer, StreamEncoder, TraceError, TraceWriter};
 use onetrip_link::BitsPerSecond;
@@ -194,10 +195,8 @@ pub(crate) fn analyze(options: &AnalyzeOptions) -> Result<ExitCode> {
     let dropped = dropped + options.live.as_ref().map_or(0, |live| live.dropped());
     let started_ns = capture.started_unix_ns().unwrap_or_default();
     let network = capture.finish(dropped, &mut |stream, block| books.take(stream, block, started_ns));
-    if network.capture.missed_bytes > 0 && judge.is_asked() {
-        unread.get_or_insert_with(|| {
-            format!("{} bytes that were acknowledged are not in the capture", network.capture.missed_bytes)
-        });
+    if let Some(lack) = lack(&network.capture).filter(|_| judge.is_asked()) {
+        unread.get_or_insert(lack);
     }
     let Finished { analyzer, has_trace, trace_error } = books.finish()?;
     let analysis = analyzer.finish(&judge.mutes);
@@ -218,6 +217,21 @@ pub(crate) fn analyze(options: &AnalyzeOptions) -> Result<ExitCode> {
 }
 
 /// The files that are read and written, but for the report's.
+/// What the capture lacks so that its trips may be others than those that were made.
+fn lack(capture: &CaptureFacts) -> Option<String> {
+    let CaptureFacts { missed_bytes, cut_packets, half_seen, dropped_packets, .. } = capture;
+    if *missed_bytes > 0 {
+        return Some(format!("{missed_bytes} bytes that were acknowledged are not in the capture"));
+    }
+    if *cut_packets > 0 {
+        return Some(format!("{cut_packets} packets were captured in part; tcpdump -s 0 keeps all of them"));
+    }
+    if *half_seen > 0 {
+        return Some(format!("of {half_seen} connections, only one direction is in the capture"));
+    }
+    (*dropped_packets > 0).then(|| format!("the capture dropped {dropped_packets} packets"))
+}
+
 fn files(options: &AnalyzeOptions) -> Files {
     let (what, sides) = (&options.what, &options.sides);
     let captures = options.files.iter().chain(&sides.client).chain(&sides.server);

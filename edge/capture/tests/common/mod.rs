@@ -78,12 +78,17 @@ impl Talk {
 
     /// SYN, SYN and ACK, ACK: as seen at the client's side of a path of 1 ms.
     pub fn handshake(&mut self) {
+        self.handshake_seen_at(1_000, 10);
+    }
+
+    /// The same so many microseconds from the server, and from the client.
+    pub fn handshake_seen_at(&mut self, server_us: u64, client_us: u64) {
         self.segment(true, SYN, &[]);
         self.client_next = self.client_next.wrapping_add(1);
-        self.wait_us(1_000);
+        self.wait_us(server_us);
         self.segment(false, SYN | ACK, &[]);
         self.server_next = self.server_next.wrapping_add(1);
-        self.wait_us(10);
+        self.wait_us(client_us);
         self.segment(true, ACK, &[]);
     }
 
@@ -169,6 +174,11 @@ impl Talk {
     /// Logs in: startup, AuthenticationOk, ReadyForQuery.
     pub fn log_in(&mut self) {
         self.handshake();
+        self.start_up();
+    }
+
+    /// The startup packet and its answer.
+    pub fn start_up(&mut self) {
         let mut startup = vec![0, 3, 0, 0];
         startup.extend_from_slice(b"user\0ada\0database\0shop\0\0");
         self.client(&[&(startup.len() as u32 + 4).to_be_bytes()[..], &startup].concat());

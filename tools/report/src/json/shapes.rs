@@ -136,6 +136,8 @@ pub(super) struct Capture {
     incomplete_datagrams: u64,
     /// Packets that were captured in part (`tcpdump -s`).
     cut_packets: u64,
+    /// Packets that the capture has twice, as of both ports of a bridge; they count once.
+    doubled_packets: u64,
     /// Packets that the capture says it dropped.
     dropped_packets: u64,
     /// Bytes that were acknowledged and are not in the capture: the capture missed them, not the network.

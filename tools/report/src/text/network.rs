@@ -156,7 +156,18 @@ pub(crate) fn doubts(capture: &CaptureFacts) -> Vec<String> {
         "bytes",
         "unknown, up to where a message surely begins; statements in them are not counted",
     );
-    say(capture.cut_packets, "packet", "packets", "captured in part; tcpdump -s 0 keeps all of them");
+    say(
+        capture.cut_packets,
+        "packet",
+        "packets",
+        "captured in part, so trips and sizes may be wrong; tcpdump -s 0 keeps all of them",
+    );
+    say(
+        capture.doubled_packets,
+        "packet",
+        "packets",
+        "captured twice, as on both ports of a bridge; counted once",
+    );
     say(
         capture.joined,
         "connection",

@@ -232,8 +232,10 @@ pub(crate) fn doubts(report: &Report<'_>) -> Vec<String> {
             0 => "5ms".into(),
             settle => format!("{}ms", (settle * 2).div_ceil(1_000_000)),
         };
+        // Who reads a capture cannot ask the program to wait.
+        let how = if report.network.is_some() { String::new() } else { format!("; --settle {settle} tells") };
         doubts.push(format!(
-            "≤: {} may have been part of the trip before, as the client pipelines; --settle {settle} tells",
+            "≤: {} may have been part of the trip before, as the client pipelines{how}",
             counted(trips.may_share, "trip", "trips"),
         ));
     }
@@ -243,8 +245,12 @@ pub(crate) fn doubts(report: &Report<'_>) -> Vec<String> {
         }
     };
     say(summary.unanswered, "unit", "units", "never answered: the connection ended first");
-    say(summary.unasked_replies, "reply", "replies", "that nobody asked for, forwarded");
-    say(summary.undecoded, "message", "messages", "that did not decode, forwarded");
+    let forwarded = |what: &str| match report.network {
+        Some(_) => what.to_owned(),
+        None => format!("{what}, forwarded"),
+    };
+    say(summary.unasked_replies, "reply", "replies", &forwarded("that nobody asked for"));
+    say(summary.undecoded, "message", "messages", &forwarded("that did not decode"));
     doubts.extend(gaps(&summary.gaps));
     if let Some(error) = report.run.and_then(|run| run.trace_error.as_ref()) {
         doubts.push(format!("the trace does not hold the whole run: {}; the counts here do", clean(error)));
