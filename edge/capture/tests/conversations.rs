@@ -340,7 +340,7 @@ fn a_unit_sent_before_the_reply_was_received_shares_the_trip_however_late_it_is_
     let late = second.frames.pop().expect("it was sent");
     talk.server(&reply("1"));
     let at_ns = talk.now_ns + 50_000;
-    talk.frames.push(common::Frame { at_ns, ..late });
+    talk.frames.push(Frame { at_ns, ..late });
     let (summary, _) = analyze(&talk.frames);
     assert_eq!((summary.trips.work(), summary.statements), (1, 1), "the second is not answered yet");
 }

@@ -62,11 +62,11 @@ impl ResultSet {
 
     /// Whether any cell has this value.
     pub(super) fn has(&self, value: u32) -> bool {
-        match self.values.len() {
-            ..=UNMARKED_MAX => self.values.contains(&value),
-            ..=SCANNED_MAX => self.marks().may_have(value) && self.values.contains(&value),
-            _ => self.cells(value).next().is_some(),
+        if self.values.len() > SCANNED_MAX {
+            return self.cells(value).next().is_some();
         }
+        let may_be = self.values.len() <= UNMARKED_MAX || self.marks().may_have(value);
+        may_be && self.values.contains(&value)
     }
 
     fn marks(&self) -> &Present {

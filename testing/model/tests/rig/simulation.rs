@@ -123,7 +123,7 @@ impl Simulation {
                 hasher: ValueHasher::new(),
                 cancel_key: *b"mine",
                 keep_values: false,
-                remedies: remedies?.clone(),
+                remedies: *remedies?,
                 common: Arc::clone(&common),
                 verify: None,
                 lobs: Arc::default(),
