@@ -13,6 +13,8 @@ const ENHANCED_HEADER_BYTES: usize = 28;
 const SIMPLE_HEADER_BYTES: usize = 12;
 /// The byte-order mark of a section, as a writer of the other order leaves it.
 const SWAPPED_MARK: [u8; 4] = [0x1a, 0x2b, 0x3c, 0x4d];
+/// Set in the resolution of a clock that ticks by a power of two.
+const POWER_OF_TWO: u8 = 0x80;
 const INTERFACES_MAX: usize = 65_536;
 const NANOS: u128 = 1_000_000_000;
 
@@ -111,11 +113,10 @@ impl Pcapng {
         if self.interfaces.len() >= INTERFACES_MAX {
             return Err(FileProblem::Damaged("more interfaces than a machine has"));
         }
-        let ticks_per_second = described.ts_resolution().filter(|ticks| *ticks > 0);
         self.interfaces.push(Interface {
             link: LinkType(described.linktype.0),
-            ticks_per_second: ticks_per_second
-                .ok_or(FileProblem::Damaged("an interface's clock has no resolution"))?,
+            ticks_per_second: ticks_per_second(described.if_tsresol)
+                .ok_or(FileProblem::Damaged("an interface's clock ticks too fast to be read"))?,
             snaplen: described.snaplen,
             dropped: 0,
         });
@@ -141,5 +142,16 @@ impl Pcapng {
         };
         let offset = i128::from(self.offsets[place]) * NANOS as i128;
         u64::try_from(nanos as i128 + offset).unwrap_or(0)
+    }
+}
+
+/// Ticks per second of a clock: `resolution` is the exponent of ten, or of two if its top bit is set.
+///
+/// pcap-parser's own reading refuses all powers of two.
+fn ticks_per_second(resolution: u8) -> Option<u64> {
+    let exponent = u32::from(resolution & !POWER_OF_TWO);
+    match resolution & POWER_OF_TWO {
+        0 => 10_u64.checked_pow(exponent),
+        _ => 2_u64.checked_pow(exponent),
     }
 }
