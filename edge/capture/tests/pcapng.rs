@@ -2,7 +2,8 @@
 
 mod common;
 
-use common::{Dress, Talk, enhanced, interface, pcapng, read, runs, section};
+use common::{Dress, Frame, Talk, block, enhanced, interface, pcapng, read, runs, section};
+use onetrip_capture::CaptureFile;
 
 /// Logs in and asks five queries.
 fn five_queries() -> Talk {
@@ -46,4 +47,54 @@ fn a_clock_that_nobody_has_is_refused() {
         let problem = read(&file, 1 << 20).2.expect("a problem");
         assert!(problem.ends_with("an interface's clock ticks too fast to be read"), "{problem}");
     }
+}
+
+/// A packet block as tools wrote it before there were enhanced ones.
+fn old_packet(frame: &Frame, dropped: u16) -> Vec<u8> {
+    let ticks = frame.at_ns / 1_000;
+    let mut body = [0_u16.to_le_bytes(), dropped.to_le_bytes()].concat();
+    let length = frame.ip.len() as u32;
+    for value in [(ticks >> 32) as u32, ticks as u32, length, length] {
+        body.extend_from_slice(&value.to_le_bytes());
+    }
+    body.extend_from_slice(&frame.ip);
+    block(2, &body)
+}
+
+#[test]
+fn old_packet_blocks_are_read_alone_and_among_others() {
+    let talk = five_queries();
+    let (expected, at_best, _) = read(&pcapng(&talk.frames, Dress::Raw), 1 << 20);
+    for every in [1, 2] {
+        let mut file = [section(), interface(Dress::Raw, None)].concat();
+        for (place, frame) in talk.frames.iter().enumerate() {
+            file.extend_from_slice(&match place % every {
+                0 => old_packet(frame, if place == 0 { u16::MAX } else { 0 }),
+                _ => enhanced(frame, Dress::Raw, 0, frame.at_ns / 1_000),
+            });
+        }
+        for piece in [1, 1 << 20] {
+            let (summary, network, problem) = read(&file, piece);
+            assert_eq!((problem, network.capture), (None, at_best.capture.clone()), "{every}");
+            assert_eq!((summary.trips, runs(&summary)), (expected.trips, runs(&expected)), "{every}");
+        }
+    }
+}
+
+#[test]
+fn drops_that_old_packet_blocks_tell_count_and_their_lengths_are_not_believed() {
+    let frame = &five_queries().frames[0];
+    let mut file =
+        [section(), interface(Dress::Raw, None), old_packet(frame, 3), old_packet(frame, 4)].concat();
+    let mut reader = CaptureFile::new();
+    reader.room()[..file.len()].copy_from_slice(&file);
+    reader.filled(file.len());
+    while reader.next_packet().expect("it decodes").is_some() {}
+    assert_eq!(reader.interfaces()[0].dropped, 7);
+    let captured = file.len() - old_packet(frame, 0).len() + 8 + 12;
+    file[captured + 1] = 1;
+    let problem = read(&file, 1 << 20).2.expect("a problem");
+    assert!(problem.ends_with("a block does not decode"), "{problem}");
+    let short = [section(), interface(Dress::Raw, None), block(2, &[0; 16])].concat();
+    assert!(read(&short, 1 << 20).2.is_some());
 }

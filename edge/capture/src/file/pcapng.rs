@@ -8,6 +8,12 @@ use crate::link::LinkType;
 const BLOCK_HEADER_BYTES: usize = 8;
 /// Shortest block: type and both lengths.
 const BLOCK_BYTES_MIN: usize = 12;
+/// The block of packets that old tools write. pcap-parser does not decode it.
+const OLD_PACKET: u32 = 2;
+/// Bytes of it that are not a packet's, between the header that all blocks have and the packet.
+const OLD_FIELDS_BYTES: usize = 20;
+/// What it says of packets that were dropped before it, where that is not known.
+const DROPS_UNKNOWN: u16 = u16::MAX;
 /// Bytes before a packet's own in an enhanced and in a simple packet block.
 const ENHANCED_HEADER_BYTES: usize = 28;
 const SIMPLE_HEADER_BYTES: usize = 12;
@@ -48,9 +54,7 @@ impl Pcapng {
             };
             self.is_big_endian = mark == SWAPPED_MARK;
         }
-        let length = [header[4], header[5], header[6], header[7]];
-        let length =
-            if self.is_big_endian { u32::from_be_bytes(length) } else { u32::from_le_bytes(length) } as usize;
+        let length = self.number([header[4], header[5], header[6], header[7]]) as usize;
         if length < BLOCK_BYTES_MIN || length % 4 != 0 {
             return Err(FileProblem::Damaged("a block's length is no multiple of four above twelve"));
         }
@@ -104,9 +108,48 @@ impl Pcapng {
                     self.interfaces[place].dropped = self.interfaces[place].dropped.max(dropped);
                 }
             }
+            Block::Unknown(unknown) if self.number(unknown.block_type.to_le_bytes()) == OLD_PACKET => {
+                return self.old_packet(unknown.data, used);
+            }
             _ => {}
         }
         Ok(Record::Other(used))
+    }
+
+    /// A block from before there were enhanced packet blocks.
+    fn old_packet(&mut self, body: &[u8], used: usize) -> Result<Record, FileProblem> {
+        let broken = FileProblem::Damaged("a block does not decode");
+        let Some(fields) = body.first_chunk::<OLD_FIELDS_BYTES>() else { return Err(broken) };
+        let short = |at: usize| match self.is_big_endian {
+            true => u16::from_be_bytes([fields[at], fields[at + 1]]),
+            false => u16::from_le_bytes([fields[at], fields[at + 1]]),
+        };
+        let number = |at: usize| self.number([fields[at], fields[at + 1], fields[at + 2], fields[at + 3]]);
+        let (id, dropped) = (short(0), short(2));
+        let ticks = u64::from(number(4)) << 32 | u64::from(number(8));
+        let (captured, length) = (number(12) as usize, number(16) as usize);
+        if captured > body.len() - OLD_FIELDS_BYTES {
+            return Err(broken);
+        }
+        let (place, link) = self.find(id.into())?;
+        if dropped != DROPS_UNKNOWN {
+            let before = self.interfaces[place].dropped;
+            self.interfaces[place].dropped = before.saturating_add(dropped.into());
+        }
+        self.last_at_ns = self.nanos(place, ticks);
+        Ok(Record::Packet {
+            at_ns: self.last_at_ns,
+            interface: place as u32,
+            link,
+            data: (BLOCK_HEADER_BYTES + OLD_FIELDS_BYTES, captured),
+            length: length.max(captured),
+            used,
+        })
+    }
+
+    /// A number in the byte order of the section.
+    fn number(&self, bytes: [u8; 4]) -> u32 {
+        if self.is_big_endian { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
     }
 
     fn interface(&mut self, described: &InterfaceDescriptionBlock<'_>) -> Result<(), FileProblem> {
