@@ -28,6 +28,7 @@ pub mod source;
 mod tcp;
 mod tls;
 mod turns;
+mod watched;
 
 pub use capture::{Capture, CaptureConfig};
 pub use file::{CaptureFile, FileError, FileProblem, Interface, Packet};

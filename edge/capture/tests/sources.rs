@@ -266,3 +266,81 @@ fn a_compressed_file_may_grow() {
         assert_eq!(followed.end().len(), PACKETS, "{name}");
     }
 }
+
+/// Follows a file while `change` does something to it, until all packets are seen twice: the reasons why reading began
+/// again.
+fn changed(path: &Path, change: impl FnOnce()) -> Vec<String> {
+    let (progress, seen) = (Arc::new(Progress::default()), Arc::new(Mutex::new(0)));
+    let reader = std::thread::spawn({
+        let (path, progress, seen) = (path.to_owned(), Arc::clone(&progress), Arc::clone(&seen));
+        move || {
+            let mut sources = Sources::open(&[path], true, progress).expect("it is there");
+            let mut problems = Vec::new();
+            let see = |_: &Packet<'_>| *seen.lock().expect("no panic") += 1;
+            sources.read(see, |problem| {
+                assert!(problem.goes_on(), "{problem}");
+                problems.push(problem.reason.to_string());
+            });
+            (problems, sources.interfaces().len())
+        }
+    });
+    wait_until("the file is read", || *seen.lock().expect("no panic") == PACKETS);
+    change();
+    wait_until("what came after is read", || *seen.lock().expect("no panic") == 2 * PACKETS);
+    std::thread::sleep(Duration::from_millis(300));
+    progress.stop.store(true, Ordering::Relaxed);
+    let (problems, interfaces) = reader.join().expect("it ends");
+    assert_eq!((*seen.lock().expect("no panic"), interfaces), (2 * PACKETS, 2));
+    problems
+}
+
+/// The same conversation at another time.
+fn later_file() -> Vec<u8> {
+    let mut talk = Talk::default();
+    talk.wait_us(5_000_000);
+    talk.log_in();
+    (0..5).for_each(|number| talk.query(&format!("SELECT {number}")));
+    pcap(&talk.frames, Dress::Ethernet, false)
+}
+
+#[test]
+fn a_followed_file_that_is_written_anew_is_read_from_its_beginning() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("shop.pcap");
+    let later = later_file();
+    // At once, no length tells that it is another one: it is as long as it was.
+    for slow in [false, true] {
+        std::fs::write(&path, file()).expect("room");
+        let problems = changed(&path, || {
+            let mut anew = OpenOptions::new().write(true).truncate(true).open(&path).expect("it is there");
+            for part in [&later[..24], &later[24..]] {
+                anew.write_all(part).expect("room");
+                std::thread::sleep(Duration::from_millis(if slow { 300 } else { 0 }));
+            }
+        });
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert!(problems[0].starts_with("the file was written anew"), "{problems:?}");
+    }
+}
+
+#[test]
+fn a_file_that_gets_the_name_of_a_followed_one_is_read_after_it() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("shop.pcap");
+    for cut in [0, 5] {
+        std::fs::write(&path, file()).expect("room");
+        let problems = changed(&path, || {
+            let old = directory.path().join("shop.pcap.1");
+            std::fs::rename(&path, &old).expect("it is there");
+            std::thread::sleep(Duration::from_millis(300));
+            if cut > 0 {
+                let mut growing = OpenOptions::new().append(true).open(&old).expect("it is there");
+                growing.write_all(&file()[24..24 + cut]).expect("room");
+            }
+            std::fs::write(&path, later_file()).expect("room");
+        });
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert!(problems[0].starts_with("the name leads to another file now"), "{problems:?}");
+        assert_eq!(problems[0].ends_with("inside a record"), cut > 0, "{problems:?}");
+    }
+}

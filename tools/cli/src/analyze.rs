@@ -1,3 +1,4 @@
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -156,6 +157,7 @@ pub(crate) fn analyze(options: &AnalyzeOptions) -> Result<ExitCode> {
     let mut books = Books::new(options.what.keep_values, exporting.traces());
     let bar = bar(options, Arc::clone(&progress));
     let mut problems = Vec::new();
+    let mut begun_again = None;
     let config = CaptureConfig {
         keep_values: options.what.keep_values,
         ports: options.what.ports.clone(),
@@ -175,11 +177,20 @@ pub(crate) fn analyze(options: &AnalyzeOptions) -> Result<ExitCode> {
             let started_ns = capture.started_unix_ns().unwrap_or(packet.at_ns);
             capture.packet(packet, &mut |stream, block| books.take(stream, block, started_ns));
         },
-        |problem| problems.push(problem),
+        |problem| match problem.goes_on() {
+            // At once, and not kept: there may be many in a long time.
+            true => {
+                bar.say(format_args!("{problem}; reading goes on at the beginning of the new file"));
+                if problem.may_miss_packets() {
+                    begun_again.get_or_insert_with(|| problem.to_string());
+                }
+            }
+            false => problems.push(problem),
+        },
     );
     let both = both.and_then(|both| both.merge(|problem| problems.push(problem)));
     bar.end();
-    let mut unread = None;
+    let mut unread = begun_again.filter(|_| judge.is_asked());
     for problem in &problems {
         let rest = if problem.is_cut() {
             books.is_cut = true;
@@ -404,6 +415,11 @@ fn bar(options: &AnalyzeOptions, progress: Arc<Progress>) -> Bar {
 }
 
 impl Bar {
+    /// Says something while it is drawn.
+    fn say(&self, line: impl Display) {
+        self.bar.suspend(|| say(line));
+    }
+
     fn end(&self) {
         self.bar.finish_and_clear();
     }
