@@ -133,6 +133,8 @@ struct Source {
     follow: bool,
     progress: Arc<Progress>,
     file: CaptureFile,
+    /// How reading ended for now. Packets that wait for their neighbours come first.
+    end: Option<io::Result<Has>>,
     /// One for all interfaces of the files that had the name before.
     past: Option<Interface>,
     /// It grows, and has no packet for now.
@@ -204,7 +206,8 @@ impl Source {
             input: Input::new(input, follow, progress),
             follow,
             progress: Arc::clone(progress),
-            file: CaptureFile::new(),
+            file: CaptureFile::sorted(),
+            end: None,
             past: None,
             is_dry: false,
             since: Instant::now(),
@@ -231,32 +234,46 @@ impl Source {
             if self.file.advance().map_err(|error| self.failed(SourceProblem::File(error)))? {
                 return Ok(Has::Packet);
             }
-            let Self { input, file, .. } = self;
-            match input.begin().and_then(|input| input.read(file.room())) {
-                Ok(0) => {
+            match self.end.take() {
+                None => {}
+                Some(Ok(Has::Ended)) => {
                     self.file.finish().map_err(|error| self.failed(SourceProblem::File(error)))?;
                     return Ok(Has::Ended);
                 }
-                Ok(count) => self.file.filled(count),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Has::Nothing),
-                Err(error) => {
-                    let Some(moved) = Moved::of(&error) else {
-                        return Err(self.failed(SourceProblem::Read(error)));
-                    };
-                    return match File::open(&self.path) {
-                        Ok(file) => Err(self.begin_again(moved, file)),
-                        // The name leads nowhere for now.
-                        Err(_) => Ok(Has::Nothing),
-                    };
-                }
+                Some(Ok(has)) => return Ok(has),
+                Some(Err(error)) => return self.moved(error),
             }
+            let Self { input, file, .. } = self;
+            let end = match input.begin().and_then(|input| input.read(file.room())) {
+                Ok(0) => Ok(Has::Ended),
+                Ok(count) => {
+                    file.filled(count);
+                    continue;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Has::Nothing),
+                Err(error) => Err(error),
+            };
+            file.dry();
+            self.end = Some(end);
+        }
+    }
+
+    /// Reading failed, if it was not because another file has the name.
+    fn moved(&mut self, error: io::Error) -> Result<Has, SourceError> {
+        let Some(moved) = Moved::of(&error) else {
+            return Err(self.failed(SourceProblem::Read(error)));
+        };
+        match File::open(&self.path) {
+            Ok(file) => Err(self.begin_again(moved, file)),
+            // The name leads nowhere for now.
+            Err(_) => Ok(Has::Nothing),
         }
     }
 
     /// Goes on with the file that has the name now; what is to be said of that.
     fn begin_again(&mut self, moved: Moved, file: File) -> SourceError {
-        let old = std::mem::take(&mut self.file);
+        let old = std::mem::replace(&mut self.file, CaptureFile::sorted());
         let dropped: u64 = old.interfaces().iter().map(|interface| interface.dropped).sum();
         if let Some(past) = &mut self.past {
             past.dropped = past.dropped.saturating_add(dropped);
@@ -355,6 +372,16 @@ impl Sources {
             }
             self.advance(place, &mut problem);
         }
+        // If it was stopped, packets that were read and wait for their neighbours count.
+        while let Some((_, place)) = self.oldest() {
+            let file = &mut self.live[place].file;
+            if let Some(packet) = file.packet() {
+                each(&packet);
+            }
+            file.dry();
+            // What is wrong with the rest matters to nobody.
+            let _ = file.advance();
+        }
         for source in self.live.drain(..) {
             self.interfaces.extend(source.interfaces().cloned());
         }
@@ -371,12 +398,17 @@ impl Sources {
 
     /// The source whose packet is the oldest; none while others that have nothing may yet get an older one.
     fn due(&self) -> Option<usize> {
-        let at_ns = |source: &Source| source.file.packet().map(|packet| packet.at_ns);
-        let ready = self.live.iter().enumerate().filter_map(|(place, source)| Some((at_ns(source)?, place)));
-        let (_, place) = ready.min()?;
+        let (_, place) = self.oldest()?;
         let is_long = |source: &Source| source.since.elapsed() >= LOOK_EVERY;
         let mut dry = self.live.iter().filter(|source| source.is_dry).peekable();
         (dry.peek().is_none() || is_long(&self.live[place]) && dry.all(is_long)).then_some(place)
+    }
+
+    /// The time and the source of the oldest packet that is there.
+    fn oldest(&self) -> Option<(u64, usize)> {
+        let at_ns = |source: &Source| source.file.packet().map(|packet| packet.at_ns);
+        let ready = self.live.iter().enumerate().filter_map(|(place, source)| Some((at_ns(source)?, place)));
+        ready.min()
     }
 
     /// The interfaces of all files that were read.

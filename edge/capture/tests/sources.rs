@@ -344,3 +344,69 @@ fn a_file_that_gets_the_name_of_a_followed_one_is_read_after_it() {
         assert_eq!(problems[0].ends_with("inside a record"), cut > 0, "{problems:?}");
     }
 }
+
+/// The times of a file's packets, as they come.
+fn times(path: &Path) -> Vec<u64> {
+    let mut times = Vec::new();
+    let mut sources = Sources::open(&[path.to_owned()], false, Arc::default()).expect("it is there");
+    sources.read(|packet| times.push(packet.at_ns), |problem| panic!("{problem}"));
+    times
+}
+
+#[test]
+fn neighbours_that_were_written_in_any_order_come_in_that_of_their_times() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (header, sorted) = common::split(&file());
+    let mut packets: Vec<_> = sorted.iter().cycle().take(20_000).cloned().collect();
+    for (place, packet) in packets.iter_mut().enumerate() {
+        // 100 us apart; in all they are longer than what is read at once.
+        let at_us = place as u32 * 100;
+        packet[0..4].copy_from_slice(&(1_700_000_000 + at_us / 1_000_000).to_le_bytes());
+        packet[4..8].copy_from_slice(&(at_us % 1_000_000).to_le_bytes());
+    }
+    let path = written(directory.path(), "sorted.pcap", &[&header[..], &packets.concat()].concat());
+    let expected = times(&path);
+    assert!(expected.is_sorted() && expected.len() == packets.len());
+    for group in packets.chunks_mut(3) {
+        group.reverse();
+    }
+    let path = written(directory.path(), "swapped.pcap", &[&header[..], &packets.concat()].concat());
+    assert_eq!(times(&path), expected);
+}
+
+#[test]
+fn packets_before_and_after_a_step_of_the_clock_stay_in_the_order_of_the_file() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (header, mut packets) = common::split(&file());
+    for seconds in [-3_600_i32, 3_600] {
+        for packet in &mut packets[7..] {
+            let at = u32::from_le_bytes([packet[0], packet[1], packet[2], packet[3]]);
+            packet[0..4].copy_from_slice(&at.saturating_add_signed(seconds).to_le_bytes());
+        }
+        let bytes = [&header[..], &packets.concat()].concat();
+        let found = times(&written(directory.path(), "stepped.pcap", &bytes));
+        let at_ns = |packet: &Vec<u8>| {
+            let number =
+                |at: usize| u32::from_le_bytes([packet[at], packet[at + 1], packet[at + 2], packet[at + 3]]);
+            u64::from(number(0)) * 1_000_000_000 + u64::from(number(4)) * 1_000
+        };
+        assert_eq!(found, packets.iter().map(at_ns).collect::<Vec<_>>(), "{seconds}");
+    }
+}
+
+#[test]
+fn packets_of_which_one_claims_to_be_early_are_not_held_up() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (header, packets) = common::split(&file());
+    // The clock is set back by less than a disorder may be, so that the packets before are late ones for a while.
+    let mut packets: Vec<_> = packets.iter().cycle().take(300).cloned().collect();
+    for (place, packet) in packets.iter_mut().enumerate() {
+        let at_us = if place < 100 { 20_000 + place as u32 } else { 10_000 + place as u32 };
+        packet[0..4].copy_from_slice(&1_700_000_000_u32.to_le_bytes());
+        packet[4..8].copy_from_slice(&at_us.to_le_bytes());
+    }
+    let found = times(&written(directory.path(), "back.pcap", &[&header[..], &packets.concat()].concat()));
+    assert_eq!(found.len(), packets.len());
+    let last_before = found.iter().rposition(|at_ns| at_ns % 1_000_000_000 >= 20_000_000).expect("some");
+    assert!(last_before < 100 + 16 * 16, "{last_before}");
+}
