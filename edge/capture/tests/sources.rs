@@ -11,8 +11,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use common::{Dress, Talk, pcap};
-use onetrip_capture::Packet;
 use onetrip_capture::source::{Progress, Sources};
+use onetrip_capture::{CaptureFile, Packet};
 
 /// Nothing that a test waits for takes longer.
 const WAIT_MAX: Duration = Duration::from_secs(60);
@@ -409,4 +409,48 @@ fn packets_of_which_one_claims_to_be_early_are_not_held_up() {
     assert_eq!(found.len(), packets.len());
     let last_before = found.iter().rposition(|at_ns| at_ns % 1_000_000_000 >= 20_000_000).expect("some");
     assert!(last_before < 100 + 16 * 16, "{last_before}");
+}
+
+/// All packets of a file that comes in pieces, in order, and how it ends.
+fn packets(mut reader: CaptureFile, mut file: &[u8], piece: usize) -> (Vec<(u64, Vec<u8>)>, bool) {
+    let mut packets = Vec::new();
+    loop {
+        match reader.next_packet() {
+            Ok(Some(packet)) => packets.push((packet.at_ns, packet.data.to_vec())),
+            Ok(None) if file.is_empty() => return (packets, reader.finish().is_ok()),
+            Ok(None) => {
+                let room = reader.room();
+                let count = room.len().min(piece).min(file.len());
+                room[..count].copy_from_slice(&file[..count]);
+                reader.filled(count);
+                file = &file[count..];
+                if file.is_empty() {
+                    reader.dry();
+                }
+            }
+            Err(_) => return (packets, false),
+        }
+    }
+}
+
+#[test]
+fn sorting_loses_no_packet_and_adds_none_whatever_a_file_says() {
+    let file = file();
+    let mut random = 1_u64;
+    for _ in 0..1_000 {
+        let mut damaged = [&file[..], &file[24..]].concat();
+        for _ in 0..2 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let place = (random >> 33) as usize % damaged.len();
+            damaged[place] ^= (random >> 24) as u8;
+        }
+        let plain = packets(CaptureFile::new(), &damaged, usize::MAX);
+        let sorted = packets(CaptureFile::sorted(), &damaged, usize::MAX);
+        assert_eq!(packets(CaptureFile::sorted(), &damaged, 7), sorted);
+        let in_any_order = |(mut packets, end): (Vec<_>, bool)| {
+            packets.sort();
+            (packets, end)
+        };
+        assert_eq!(in_any_order(sorted), in_any_order(plain));
+    }
 }
