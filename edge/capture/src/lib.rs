@@ -28,9 +28,11 @@ pub mod source;
 mod tcp;
 mod tls;
 mod turns;
+mod untimed;
 mod watched;
 
 pub use capture::{Capture, CaptureConfig};
 pub use file::{CaptureFile, FileError, FileProblem, Interface, Packet};
 pub use tcp::Marks;
 pub use tls::{KeyLog, KeyLogError};
+pub use untimed::without_times;

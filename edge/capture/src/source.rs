@@ -274,12 +274,14 @@ impl Source {
     /// Goes on with the file that has the name now; what is to be said of that.
     fn begin_again(&mut self, moved: Moved, file: File) -> SourceError {
         let old = std::mem::replace(&mut self.file, CaptureFile::sorted());
-        let dropped: u64 = old.interfaces().iter().map(|interface| interface.dropped).sum();
-        if let Some(past) = &mut self.past {
-            past.dropped = past.dropped.saturating_add(dropped);
-        } else {
-            let first = old.interfaces().first().cloned();
-            self.past = first.map(|interface| Interface { dropped, ..interface });
+        for interface in old.interfaces() {
+            match &mut self.past {
+                Some(past) => {
+                    past.dropped = past.dropped.saturating_add(interface.dropped);
+                    past.untimed += interface.untimed;
+                }
+                None => self.past = Some(interface.clone()),
+            }
         }
         self.input = Input::new(Box::new(Watched::new(file, self.path.clone())), self.follow, &self.progress);
         (self.is_dry, self.since) = (true, Instant::now());

@@ -3,7 +3,8 @@
 mod common;
 
 use common::{Dress, Frame, Talk, block, enhanced, interface, pcapng, read, runs, section};
-use onetrip_capture::CaptureFile;
+use onetrip_capture::{CaptureFile, without_times};
+use onetrip_ledger::network::Place;
 
 /// Logs in and asks five queries.
 fn five_queries() -> Talk {
@@ -97,4 +98,34 @@ fn drops_that_old_packet_blocks_tell_count_and_their_lengths_are_not_believed() 
     assert!(problem.ends_with("a block does not decode"), "{problem}");
     let short = [section(), interface(Dress::Raw, None), block(2, &[0; 16])].concat();
     assert!(read(&short, 1 << 20).2.is_some());
+}
+
+/// Blocks of packets without times.
+fn simple(frames: &[Frame]) -> Vec<u8> {
+    let packet = |frame: &Frame| block(3, &[&(frame.ip.len() as u32).to_le_bytes()[..], &frame.ip].concat());
+    frames.iter().flat_map(packet).collect()
+}
+
+#[test]
+fn packets_without_times_are_counted_and_nothing_is_said_of_times() {
+    let talk = five_queries();
+    let file = [section(), interface(Dress::Raw, None), simple(&talk.frames)].concat();
+    let mut reader = CaptureFile::new();
+    reader.room()[..file.len()].copy_from_slice(&file);
+    reader.filled(file.len());
+    while reader.next_packet().expect("it decodes").is_some() {}
+    assert_eq!(reader.interfaces()[0].untimed, talk.frames.len() as u64);
+    let (expected, timed, _) = read(&pcapng(&talk.frames, Dress::Raw), 1 << 20);
+    let (summary, mut network, problem) = read(&file, 1 << 20);
+    assert_eq!((problem, runs(&summary)), (None, runs(&expected)));
+    without_times(&mut network);
+    let (totals, path) = (&network.totals, &network.paths[0].path);
+    assert_eq!(totals, path);
+    assert_eq!((network.capture.place, network.rtts.len()), (Place::Unknown, 0));
+    assert_eq!(
+        (totals.initial_rtt_ns, totals.client_leg_min_ns, totals.server_leg_min_ns),
+        (None, None, None)
+    );
+    assert_eq!((totals.first_byte.count, totals.last_byte.count, totals.next_request.count), (0, 0, 0));
+    assert_eq!((totals.turns, totals.syns), (timed.totals.turns, timed.totals.syns));
 }

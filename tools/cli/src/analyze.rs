@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use clap::{ArgGroup, Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressDrawTarget};
 use onetrip_capture::source::{Progress, Sources};
-use onetrip_capture::{Capture, CaptureConfig, KeyLog};
+use onetrip_capture::{Capture, CaptureConfig, KeyLog, without_times};
 use onetrip_ledger::trace::{TRACE_STREAM, TraceHeader};
 use onetrip_ledger::{Analyzer, StreamEncoder, TraceError, TraceWriter};
 use onetrip_link::BitsPerSecond;
@@ -204,14 +204,25 @@ pub(crate) fn analyze(options: &AnalyzeOptions) -> Result<ExitCode> {
     let dropped: u64 = sources.interfaces().iter().map(|interface| interface.dropped).sum();
     let dropped = dropped + options.live.as_ref().map_or(0, |live| live.dropped());
     let started_ns = capture.started_unix_ns().unwrap_or_default();
-    let network = capture.finish(dropped, &mut |stream, block| books.take(stream, block, started_ns));
+    let mut network = capture.finish(dropped, &mut |stream, block| books.take(stream, block, started_ns));
     if network.capture.missed_bytes > 0 && judge.is_asked() {
         unread.get_or_insert_with(|| {
             format!("{} bytes that were acknowledged are not in the capture", network.capture.missed_bytes)
         });
     }
     let Finished { analyzer, has_trace, trace_error } = books.finish()?;
-    let analysis = analyzer.finish(&judge.mutes);
+    let mut analysis = analyzer.finish(&judge.mutes);
+    let untimed: u64 = sources.interfaces().iter().map(|interface| interface.untimed).sum();
+    if untimed > 0 {
+        without_times(&mut network);
+        analysis.summary.rtt_min_us = None;
+        let have = if untimed == 1 { "packet has no time" } else { "packets have no times" };
+        let problem = format!("{untimed} {have} in the capture (Simple Packet Blocks)");
+        say(format_args!("{problem}; times of the report are not measured"));
+        if judge.is_asked() {
+            unread.get_or_insert(problem);
+        }
+    }
     exporting.write(has_trace)?;
     let run = trace_error.map(|error| RunInfo { trace_error: Some(error), ..RunInfo::default() });
     let how = "Was it made on the right interface, without a filter that leaves out the database's port?";

@@ -49,6 +49,8 @@ pub struct Interface {
     pub snaplen: u32,
     /// Packets that the capture had to drop, as far as it says so.
     pub dropped: u64,
+    /// Packets without times: they have that of the packet before them, or zero.
+    pub untimed: u64,
 }
 
 /// Decodes one capture file as its bytes come.

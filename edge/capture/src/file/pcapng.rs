@@ -88,6 +88,7 @@ impl Pcapng {
             Block::SimplePacket(packet) => {
                 // It has no time of its own: that of the packet before is the best there is.
                 let (place, interface) = self.find(0)?;
+                self.interfaces[place].untimed += 1;
                 let snaplen = self.interfaces[place].snaplen as usize;
                 let length = packet.origlen as usize;
                 let kept = if snaplen == 0 { length } else { length.min(snaplen) };
@@ -162,6 +163,7 @@ impl Pcapng {
                 .ok_or(FileProblem::Damaged("an interface's clock ticks too fast to be read"))?,
             snaplen: described.snaplen,
             dropped: 0,
+            untimed: 0,
         });
         self.offsets.push(described.ts_offset());
         Ok(())
