@@ -173,6 +173,35 @@ fn ctrl_c_ends_the_following_of_files_with_the_report_of_all() {
     assert!(String::from_utf8_lossy(&done.stdout).contains("1 round trip"), "{done:?}");
 }
 
+#[test]
+fn a_followed_file_that_is_replaced_is_told_and_the_new_one_is_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    std::fs::write(path("shop.pcap"), head()).unwrap();
+    let child = Command::new(env!("CARGO_BIN_EXE_onetrip"))
+        .args(["analyze", "--follow"])
+        .args([path("shop.pcap"), "--trace".into(), path("a.trace")])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_secs(1)); // it has begun
+    std::fs::rename(path("shop.pcap"), path("shop.pcap.1")).unwrap();
+    std::fs::write(path("shop.pcap"), conversation()).unwrap();
+    let begun = Instant::now();
+    while !path("a.trace").exists() && begun.elapsed() < Duration::from_secs(60) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    std::thread::sleep(Duration::from_secs(1)); // the other packets are in the same piece
+    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(killed.success());
+    let done = child.wait_with_output().unwrap();
+    let said = said_by(&done);
+    assert_eq!(done.status.code(), Some(0), "{said}");
+    assert!(said.contains("shop.pcap: the name leads to another file now; reading goes on"), "{said}");
+    assert!(said.contains("1 round trip"), "{said}");
+}
+
 /// The conversation in blocks without times.
 fn untimed() -> Vec<u8> {
     let block = |kind: u32, body: &[u8]| {
