@@ -86,7 +86,8 @@ impl Fragments {
         };
         let waiting = self.waiting.entry(key.id).or_insert_with(new);
         if waiting.is_copy && !is_copy {
-            // Another datagram has the same number. It may begin as the old one did, but the old one's end is not its end.
+            // Another datagram has the same number. It may begin as the old one did, but the old one's end is not
+            // its own.
             match waiting.buffer.end() {
                 Some(_) => *waiting = new(),
                 None => waiting.is_copy = false,

@@ -44,11 +44,15 @@ pub enum SourceProblem {
     #[error("the file was written anew while it was followed, and packets before may be missing")]
     Rewritten,
     /// Its name leads to another file.
-    #[error("the name leads to another file now{}", if *.is_cut { ", and the old one ends inside a record" } else { "" })]
+    #[error("the name leads to another file now{}", cut_note(*.is_cut))]
     Replaced {
         /// The old file ends inside a record.
         is_cut: bool,
     },
+}
+
+fn cut_note(is_cut: bool) -> &'static str {
+    if is_cut { ", and the old one ends inside a record" } else { "" }
 }
 
 impl SourceError {
@@ -353,8 +357,8 @@ impl Sources {
         Ok(Self { live: vec![source], interfaces: Vec::new(), progress, is_begun: false })
     }
 
-    /// Calls `each` with every packet in order. A file that cannot be read on is left, and `problem` gets the reason, and so
-    /// it does if reading goes on in another file.
+    /// Calls `each` with every packet in order. A file that cannot be read on is left. `problem` gets the reason, and
+    /// also the reason why reading goes on in another file.
     pub fn read(&mut self, mut each: impl FnMut(&Packet<'_>), mut problem: impl FnMut(SourceError)) {
         if !self.is_begun {
             self.is_begun = true;

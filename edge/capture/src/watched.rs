@@ -5,8 +5,8 @@ use std::io::{self, Read};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::PathBuf;
 
-/// The headers of files of one capture are alike, and that of a pcapng file may be completed when the file ends. Bytes from
-/// here on tell files apart.
+/// The headers of files of one capture are alike, and that of a pcapng file may be completed when the file ends.
+/// Bytes from here on tell files apart.
 const HEAD_FROM: usize = 24;
 /// Bytes that are compared, up to here: those of the first packets, with their times.
 const HEAD_TO: usize = 4_096;

@@ -14,7 +14,7 @@ use crate::link::LinkType;
 
 /// Longest record that is believed, in bytes: ten times the longest packet that any tool captures.
 const RECORD_BYTES_MAX: usize = 4 << 20;
-/// Packets that are looked at before the oldest of them is the next one, where they are put in the order of their times.
+/// Packets that are looked at before the oldest of them is the next one, if they are sorted by their times.
 const AHEAD_MAX: usize = 16;
 /// And bytes that they may have together.
 const AHEAD_BYTES_MAX: usize = 1 << 20;
@@ -131,8 +131,8 @@ impl CaptureFile {
         }
     }
 
-    /// The same, whose packets come in the order of their times: machines with several queues write neighbours in any order.
-    /// They are sorted among a few neighbours only. Contract: say [`Self::dry`] where no more bytes come.
+    /// The same, whose packets come in the order of their times. Machines with several queues write neighbours in any
+    /// order. Only a few neighbours are sorted. Contract: say [`Self::dry`] where no more bytes come.
     pub fn sorted() -> Self {
         Self { ahead_max: AHEAD_MAX, ..Self::new() }
     }
