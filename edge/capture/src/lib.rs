@@ -29,8 +29,11 @@ mod tcp;
 mod tls;
 mod turns;
 mod twice;
+mod untimed;
+mod watched;
 
 pub use capture::{Capture, CaptureConfig};
 pub use file::{CaptureFile, FileError, FileProblem, Interface, Packet};
 pub use tcp::Marks;
 pub use tls::{KeyLog, KeyLogError};
+pub use untimed::without_times;

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::file::{CaptureFile, FileError, Interface, Packet};
+use crate::watched::{Moved, Watched};
 
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
@@ -39,12 +40,35 @@ pub enum SourceProblem {
     /// What is in it.
     #[error("{0}")]
     File(FileError),
+    /// It was written anew in place while it was followed. What was written before and not yet read is gone.
+    #[error("the file was written anew while it was followed, and packets before may be missing")]
+    Rewritten,
+    /// Its name leads to another file.
+    #[error("the name leads to another file now{}", cut_note(*.is_cut))]
+    Replaced {
+        /// The old file ends inside a record.
+        is_cut: bool,
+    },
+}
+
+fn cut_note(is_cut: bool) -> &'static str {
+    if is_cut { ", and the old one ends inside a record" } else { "" }
 }
 
 impl SourceError {
     /// Whether the file just ends within a record, as one does that is still being written.
     pub fn is_cut(&self) -> bool {
         matches!(&self.reason, SourceProblem::File(error) if error.problem.is_cut())
+    }
+
+    /// Whether reading goes on, at the beginning of the file that has the name now.
+    pub fn goes_on(&self) -> bool {
+        matches!(self.reason, SourceProblem::Rewritten | SourceProblem::Replaced { .. })
+    }
+
+    /// Whether packets may be missing because of it.
+    pub fn may_miss_packets(&self) -> bool {
+        !matches!(self.reason, SourceProblem::Replaced { is_cut: false })
     }
 }
 
@@ -110,7 +134,13 @@ impl Read for Patient {
 struct Source {
     path: PathBuf,
     input: Input,
+    follow: bool,
+    progress: Arc<Progress>,
     file: CaptureFile,
+    /// How reading ended for now. Packets that wait for their neighbours come first.
+    end: Option<io::Result<Has>>,
+    /// One for all interfaces of the files that had the name before.
+    past: Option<Interface>,
     /// It grows, and has no packet for now.
     is_dry: bool,
     /// It has been so since then.
@@ -126,6 +156,11 @@ enum Input {
 }
 
 impl Input {
+    fn new(input: Box<dyn Read>, follow: bool, progress: &Arc<Progress>) -> Self {
+        let tap = Tap { input, progress: Arc::clone(progress), follow };
+        Self::Whole(BufReader::with_capacity(READ_BYTES, tap))
+    }
+
     /// Finds out how it is compressed, by its first bytes.
     fn begin(&mut self) -> io::Result<&mut dyn Read> {
         if let Self::Whole(input) = self {
@@ -170,11 +205,14 @@ impl Source {
         follow: bool,
         progress: &Arc<Progress>,
     ) -> Result<Self, SourceError> {
-        let tap = Tap { input, progress: Arc::clone(progress), follow };
         let mut source = Self {
             path: path.to_owned(),
-            input: Input::Whole(BufReader::with_capacity(READ_BYTES, tap)),
-            file: CaptureFile::new(),
+            input: Input::new(input, follow, progress),
+            follow,
+            progress: Arc::clone(progress),
+            file: CaptureFile::sorted(),
+            end: None,
+            past: None,
             is_dry: false,
             since: Instant::now(),
         };
@@ -200,18 +238,66 @@ impl Source {
             if self.file.advance().map_err(|error| self.failed(SourceProblem::File(error)))? {
                 return Ok(Has::Packet);
             }
-            let Self { input, file, .. } = self;
-            match input.begin().and_then(|input| input.read(file.room())) {
-                Ok(0) => {
+            match self.end.take() {
+                None => {}
+                Some(Ok(Has::Ended)) => {
                     self.file.finish().map_err(|error| self.failed(SourceProblem::File(error)))?;
                     return Ok(Has::Ended);
                 }
-                Ok(count) => self.file.filled(count),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Has::Nothing),
-                Err(error) => return Err(self.failed(SourceProblem::Read(error))),
+                Some(Ok(has)) => return Ok(has),
+                Some(Err(error)) => return self.moved(error),
+            }
+            let Self { input, file, .. } = self;
+            let end = match input.begin().and_then(|input| input.read(file.room())) {
+                Ok(0) => Ok(Has::Ended),
+                Ok(count) => {
+                    file.filled(count);
+                    continue;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Has::Nothing),
+                Err(error) => Err(error),
+            };
+            file.dry();
+            self.end = Some(end);
+        }
+    }
+
+    /// Reading failed, if it was not because another file has the name.
+    fn moved(&mut self, error: io::Error) -> Result<Has, SourceError> {
+        let Some(moved) = Moved::of(&error) else {
+            return Err(self.failed(SourceProblem::Read(error)));
+        };
+        match File::open(&self.path) {
+            Ok(file) => Err(self.begin_again(moved, file)),
+            // The name leads nowhere for now.
+            Err(_) => Ok(Has::Nothing),
+        }
+    }
+
+    /// Goes on with the file that has the name now; what is to be said of that.
+    fn begin_again(&mut self, moved: Moved, file: File) -> SourceError {
+        let old = std::mem::replace(&mut self.file, CaptureFile::sorted());
+        for interface in old.interfaces() {
+            match &mut self.past {
+                Some(past) => {
+                    past.dropped = past.dropped.saturating_add(interface.dropped);
+                    past.untimed += interface.untimed;
+                }
+                None => self.past = Some(interface.clone()),
             }
         }
+        self.input = Input::new(Box::new(Watched::new(file, self.path.clone())), self.follow, &self.progress);
+        (self.is_dry, self.since) = (true, Instant::now());
+        let is_cut = old.finish().is_err_and(|error| error.problem.is_cut());
+        self.failed(match moved {
+            Moved::Rewritten => SourceProblem::Rewritten,
+            Moved::Replaced => SourceProblem::Replaced { is_cut },
+        })
+    }
+
+    fn interfaces(&self) -> impl Iterator<Item = &Interface> {
+        self.past.iter().chain(self.file.interfaces())
     }
 
     fn failed(&self, reason: SourceProblem) -> SourceError {
@@ -229,7 +315,7 @@ pub struct Sources {
 
 impl Sources {
     /// Opens files; `-` is standard input. `follow` waits for more at their ends; then one that has nothing for a while holds
-    /// up no other.
+    /// up no other. If such a file is written anew, or another one gets its name, reading goes on there.
     ///
     /// # Errors
     ///
@@ -245,7 +331,13 @@ impl Sources {
                 path: path.display().to_string(),
                 reason: SourceProblem::Read(source),
             };
-            let input = Box::new(Patient(file.map_err(failed)?));
+            let file = file.map_err(failed)?;
+            let is_watched =
+                follow && path.as_os_str() != "-" && file.metadata().is_ok_and(|metadata| metadata.is_file());
+            let input: Box<dyn Read> = match is_watched {
+                true => Box::new(Watched::new(file, path.clone())),
+                false => Box::new(Patient(file)),
+            };
             live.push(Source::new(path, input, follow, &progress)?);
         }
         Ok(Self { live, interfaces: Vec::new(), progress, is_begun: false })
@@ -265,7 +357,8 @@ impl Sources {
         Ok(Self { live: vec![source], interfaces: Vec::new(), progress, is_begun: false })
     }
 
-    /// Calls `each` with every packet in order. A file that cannot be read on is left, and `problem` gets the reason.
+    /// Calls `each` with every packet in order. A file that cannot be read on is left. `problem` gets the reason, and
+    /// also the reason why reading goes on in another file.
     pub fn read(&mut self, mut each: impl FnMut(&Packet<'_>), mut problem: impl FnMut(SourceError)) {
         if !self.is_begun {
             self.is_begun = true;
@@ -285,8 +378,18 @@ impl Sources {
             }
             self.advance(place, &mut problem);
         }
+        // If it was stopped, packets that were read and wait for their neighbours count.
+        while let Some((_, place)) = self.oldest() {
+            let file = &mut self.live[place].file;
+            if let Some(packet) = file.packet() {
+                each(&packet);
+            }
+            file.dry();
+            // What is wrong with the rest matters to nobody.
+            let _ = file.advance();
+        }
         for source in self.live.drain(..) {
-            self.interfaces.extend_from_slice(source.file.interfaces());
+            self.interfaces.extend(source.interfaces().cloned());
         }
     }
 
@@ -301,12 +404,17 @@ impl Sources {
 
     /// The source whose packet is the oldest; none while others that have nothing may yet get an older one.
     fn due(&self) -> Option<usize> {
-        let at_ns = |source: &Source| source.file.packet().map(|packet| packet.at_ns);
-        let ready = self.live.iter().enumerate().filter_map(|(place, source)| Some((at_ns(source)?, place)));
-        let (_, place) = ready.min()?;
+        let (_, place) = self.oldest()?;
         let is_long = |source: &Source| source.since.elapsed() >= LOOK_EVERY;
         let mut dry = self.live.iter().filter(|source| source.is_dry).peekable();
         (dry.peek().is_none() || is_long(&self.live[place]) && dry.all(is_long)).then_some(place)
+    }
+
+    /// The time and the source of the oldest packet that is there.
+    fn oldest(&self) -> Option<(u64, usize)> {
+        let at_ns = |source: &Source| source.file.packet().map(|packet| packet.at_ns);
+        let ready = self.live.iter().enumerate().filter_map(|(place, source)| Some((at_ns(source)?, place)));
+        ready.min()
     }
 
     /// The interfaces of all files that were read.
@@ -317,6 +425,10 @@ impl Sources {
     fn advance(&mut self, place: usize, problem: &mut impl FnMut(SourceError)) {
         let goes_on = match self.live[place].advance() {
             Ok(has) => has != Has::Ended,
+            Err(error) if error.goes_on() => {
+                problem(error);
+                true
+            }
             Err(error) => {
                 if !(self.progress.is_stopped() && error.is_cut()) {
                     problem(error);
@@ -326,7 +438,7 @@ impl Sources {
         };
         if !goes_on {
             let source = self.live.remove(place);
-            self.interfaces.extend_from_slice(source.file.interfaces());
+            self.interfaces.extend(source.interfaces().cloned());
         }
     }
 }

@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::ops::Range;
+
 use common::{Dress, Frame, Talk, analyze, pcap, pcapng, read, runs};
 use onetrip_ledger::network::Place;
 
@@ -39,6 +41,43 @@ fn v6(frames: &[Frame], wrap: impl Fn(usize, &[u8]) -> Vec<(u8, Vec<u8>)>) -> Ve
     all
 }
 
+/// IPv4 packets in pieces: `cut` tells the number of a datagram, and which bytes its pieces have.
+fn v4(frames: &[Frame], cut: impl Fn(usize, usize) -> (u16, Vec<Range<usize>>)) -> Vec<Frame> {
+    let mut all = Vec::new();
+    for (place, frame) in frames.iter().enumerate() {
+        let tcp = &frame.ip[20..];
+        let (number, pieces) = cut(place, tcp.len());
+        for piece in pieces {
+            let more = if piece.end < tcp.len() { 0x2000 } else { 0 };
+            let mut ip = frame.ip[..20].to_vec();
+            ip[2..4].copy_from_slice(&(20 + piece.len() as u16).to_be_bytes());
+            ip[4..6].copy_from_slice(&number.to_be_bytes());
+            ip[6..8].copy_from_slice(&(more | (piece.start / 8) as u16).to_be_bytes());
+            ip.extend_from_slice(&tcp[piece]);
+            all.push(Frame { ip, ..frame.clone() });
+        }
+    }
+    all
+}
+
+#[test]
+fn pieces_that_come_again_after_their_datagram_was_joined_are_no_incomplete_one() {
+    let talk = ten_queries();
+    let expected = analyze(&talk.frames).0;
+    let doubled = v4(&talk.frames, |place, tcp| (place as u16, vec![0..16, 0..16, 16..tcp, 16..tcp]));
+    let overlapping = v4(&talk.frames, |place, tcp| (place as u16, vec![0..16, 8..tcp, 16..tcp]));
+    let numbered_alike = v4(&talk.frames, |_, tcp| (7, vec![0..16, 16..tcp]));
+    for frames in [&doubled, &overlapping, &numbered_alike] {
+        let (summary, network, _) = read(&pcap(frames, Dress::Raw, false), 1 << 20);
+        assert_eq!((summary.trips, runs(&summary)), (expected.trips, runs(&expected)));
+        assert_eq!((network.capture.incomplete_datagrams, network.capture.unknown_bytes), (0, 0));
+    }
+    // A datagram with the number of one that was joined, and other bytes, counts.
+    let cut = &numbered_alike[..numbered_alike.len() - 1];
+    let (_, network, _) = read(&pcap(cut, Dress::Raw, false), 1 << 20);
+    assert_eq!(network.capture.incomplete_datagrams, 1);
+}
+
 #[test]
 fn ipv6_extension_headers_and_fragments_change_nothing() {
     const TCP: u8 = 6;
@@ -60,17 +99,7 @@ fn ipv6_extension_headers_and_fragments_change_nothing() {
     };
     let fragments = v6(&talk.frames, pieces);
     let backwards = v6(&talk.frames, |place, tcp| pieces(place, tcp).into_iter().rev().collect());
-    let mut v4 = Vec::new();
-    for (place, frame) in talk.frames.iter().enumerate() {
-        for (offset, bytes) in [(0x2000_u16, &frame.ip[20..36]), (2, &frame.ip[36..])] {
-            let mut ip = frame.ip[..20].to_vec();
-            ip[2..4].copy_from_slice(&(20 + bytes.len() as u16).to_be_bytes());
-            ip[4..6].copy_from_slice(&(place as u16).to_be_bytes());
-            ip[6..8].copy_from_slice(&offset.to_be_bytes());
-            ip.extend_from_slice(bytes);
-            v4.push(Frame { ip, ..frame.clone() });
-        }
-    }
+    let v4 = v4(&talk.frames, |place, tcp| (place as u16, vec![0..16, 16..tcp]));
     for (name, frames) in [
         ("v6", plain),
         ("extended", extended),

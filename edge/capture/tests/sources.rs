@@ -11,8 +11,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use common::{Dress, Talk, pcap};
-use onetrip_capture::Packet;
 use onetrip_capture::source::{Progress, Sources};
+use onetrip_capture::{CaptureFile, Packet};
 
 /// Nothing that a test waits for takes longer.
 const WAIT_MAX: Duration = Duration::from_secs(60);
@@ -264,5 +264,193 @@ fn a_compressed_file_may_grow() {
         }
         followed.wait_for(PACKETS);
         assert_eq!(followed.end().len(), PACKETS, "{name}");
+    }
+}
+
+/// Follows a file while `change` does something to it, until all packets are seen twice: the reasons why reading began
+/// again.
+fn changed(path: &Path, change: impl FnOnce()) -> Vec<String> {
+    let (progress, seen) = (Arc::new(Progress::default()), Arc::new(Mutex::new(0)));
+    let reader = std::thread::spawn({
+        let (path, progress, seen) = (path.to_owned(), Arc::clone(&progress), Arc::clone(&seen));
+        move || {
+            let mut sources = Sources::open(&[path], true, progress).expect("it is there");
+            let mut problems = Vec::new();
+            let see = |_: &Packet<'_>| *seen.lock().expect("no panic") += 1;
+            sources.read(see, |problem| {
+                assert!(problem.goes_on(), "{problem}");
+                problems.push(problem.reason.to_string());
+            });
+            (problems, sources.interfaces().len())
+        }
+    });
+    wait_until("the file is read", || *seen.lock().expect("no panic") == PACKETS);
+    change();
+    wait_until("what came after is read", || *seen.lock().expect("no panic") == 2 * PACKETS);
+    std::thread::sleep(Duration::from_millis(300));
+    progress.stop.store(true, Ordering::Relaxed);
+    let (problems, interfaces) = reader.join().expect("it ends");
+    assert_eq!((*seen.lock().expect("no panic"), interfaces), (2 * PACKETS, 2));
+    problems
+}
+
+/// The same conversation at another time.
+fn later_file() -> Vec<u8> {
+    let mut talk = Talk::default();
+    talk.wait_us(5_000_000);
+    talk.log_in();
+    (0..5).for_each(|number| talk.query(&format!("SELECT {number}")));
+    pcap(&talk.frames, Dress::Ethernet, false)
+}
+
+#[test]
+fn a_followed_file_that_is_written_anew_is_read_from_its_beginning() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("shop.pcap");
+    let later = later_file();
+    // At once, no length tells that it is another one: it is as long as it was.
+    for slow in [false, true] {
+        std::fs::write(&path, file()).expect("room");
+        let problems = changed(&path, || {
+            let mut anew = OpenOptions::new().write(true).truncate(true).open(&path).expect("it is there");
+            for part in [&later[..24], &later[24..]] {
+                anew.write_all(part).expect("room");
+                std::thread::sleep(Duration::from_millis(if slow { 300 } else { 0 }));
+            }
+        });
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert!(problems[0].starts_with("the file was written anew"), "{problems:?}");
+    }
+}
+
+#[test]
+fn a_file_that_gets_the_name_of_a_followed_one_is_read_after_it() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("shop.pcap");
+    for cut in [0, 5] {
+        std::fs::write(&path, file()).expect("room");
+        let problems = changed(&path, || {
+            let old = directory.path().join("shop.pcap.1");
+            std::fs::rename(&path, &old).expect("it is there");
+            std::thread::sleep(Duration::from_millis(300));
+            if cut > 0 {
+                let mut growing = OpenOptions::new().append(true).open(&old).expect("it is there");
+                growing.write_all(&file()[24..24 + cut]).expect("room");
+            }
+            std::fs::write(&path, later_file()).expect("room");
+        });
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert!(problems[0].starts_with("the name leads to another file now"), "{problems:?}");
+        assert_eq!(problems[0].ends_with("inside a record"), cut > 0, "{problems:?}");
+    }
+}
+
+/// The times of a file's packets, as they come.
+fn times(path: &Path) -> Vec<u64> {
+    let mut times = Vec::new();
+    let mut sources = Sources::open(&[path.to_owned()], false, Arc::default()).expect("it is there");
+    sources.read(|packet| times.push(packet.at_ns), |problem| panic!("{problem}"));
+    times
+}
+
+#[test]
+fn neighbours_that_were_written_in_any_order_come_in_that_of_their_times() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (header, sorted) = common::split(&file());
+    let mut packets: Vec<_> = sorted.iter().cycle().take(20_000).cloned().collect();
+    for (place, packet) in packets.iter_mut().enumerate() {
+        // 100 us apart; in all they are longer than what is read at once.
+        let at_us = place as u32 * 100;
+        packet[0..4].copy_from_slice(&(1_700_000_000 + at_us / 1_000_000).to_le_bytes());
+        packet[4..8].copy_from_slice(&(at_us % 1_000_000).to_le_bytes());
+    }
+    let path = written(directory.path(), "sorted.pcap", &[&header[..], &packets.concat()].concat());
+    let expected = times(&path);
+    assert!(expected.is_sorted() && expected.len() == packets.len());
+    for group in packets.chunks_mut(3) {
+        group.reverse();
+    }
+    let path = written(directory.path(), "swapped.pcap", &[&header[..], &packets.concat()].concat());
+    assert_eq!(times(&path), expected);
+}
+
+#[test]
+fn packets_before_and_after_a_step_of_the_clock_stay_in_the_order_of_the_file() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (header, mut packets) = common::split(&file());
+    for seconds in [-3_600_i32, 3_600] {
+        for packet in &mut packets[7..] {
+            let at = u32::from_le_bytes([packet[0], packet[1], packet[2], packet[3]]);
+            packet[0..4].copy_from_slice(&at.saturating_add_signed(seconds).to_le_bytes());
+        }
+        let bytes = [&header[..], &packets.concat()].concat();
+        let found = times(&written(directory.path(), "stepped.pcap", &bytes));
+        let at_ns = |packet: &Vec<u8>| {
+            let number =
+                |at: usize| u32::from_le_bytes([packet[at], packet[at + 1], packet[at + 2], packet[at + 3]]);
+            u64::from(number(0)) * 1_000_000_000 + u64::from(number(4)) * 1_000
+        };
+        assert_eq!(found, packets.iter().map(at_ns).collect::<Vec<_>>(), "{seconds}");
+    }
+}
+
+#[test]
+fn packets_of_which_one_claims_to_be_early_are_not_held_up() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (header, packets) = common::split(&file());
+    // The clock is set back by less than a disorder may be, so that the packets before are late ones for a while.
+    let mut packets: Vec<_> = packets.iter().cycle().take(300).cloned().collect();
+    for (place, packet) in packets.iter_mut().enumerate() {
+        let at_us = if place < 100 { 20_000 + place as u32 } else { 10_000 + place as u32 };
+        packet[0..4].copy_from_slice(&1_700_000_000_u32.to_le_bytes());
+        packet[4..8].copy_from_slice(&at_us.to_le_bytes());
+    }
+    let found = times(&written(directory.path(), "back.pcap", &[&header[..], &packets.concat()].concat()));
+    assert_eq!(found.len(), packets.len());
+    let last_before = found.iter().rposition(|at_ns| at_ns % 1_000_000_000 >= 20_000_000).expect("some");
+    assert!(last_before < 100 + 16 * 16, "{last_before}");
+}
+
+/// All packets of a file that comes in pieces, in order, and how it ends.
+fn packets(mut reader: CaptureFile, mut file: &[u8], piece: usize) -> (Vec<(u64, Vec<u8>)>, bool) {
+    let mut packets = Vec::new();
+    loop {
+        match reader.next_packet() {
+            Ok(Some(packet)) => packets.push((packet.at_ns, packet.data.to_vec())),
+            Ok(None) if file.is_empty() => return (packets, reader.finish().is_ok()),
+            Ok(None) => {
+                let room = reader.room();
+                let count = room.len().min(piece).min(file.len());
+                room[..count].copy_from_slice(&file[..count]);
+                reader.filled(count);
+                file = &file[count..];
+                if file.is_empty() {
+                    reader.dry();
+                }
+            }
+            Err(_) => return (packets, false),
+        }
+    }
+}
+
+#[test]
+fn sorting_loses_no_packet_and_adds_none_whatever_a_file_says() {
+    let file = file();
+    let mut random = 1_u64;
+    for _ in 0..1_000 {
+        let mut damaged = [&file[..], &file[24..]].concat();
+        for _ in 0..2 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let place = (random >> 33) as usize % damaged.len();
+            damaged[place] ^= (random >> 24) as u8;
+        }
+        let plain = packets(CaptureFile::new(), &damaged, usize::MAX);
+        let sorted = packets(CaptureFile::sorted(), &damaged, usize::MAX);
+        assert_eq!(packets(CaptureFile::sorted(), &damaged, 7), sorted);
+        let in_any_order = |(mut packets, end): (Vec<_>, bool)| {
+            packets.sort();
+            (packets, end)
+        };
+        assert_eq!(in_any_order(sorted), in_any_order(plain));
     }
 }

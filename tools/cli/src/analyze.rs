@@ -1,3 +1,4 @@
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -8,7 +9,7 @@ use anyhow::{Context, Result};
 use clap::{ArgGroup, Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressDrawTarget};
 use onetrip_capture::source::{Progress, Sources};
-use onetrip_capture::{Capture, CaptureConfig, KeyLog};
+use onetrip_capture::{Capture, CaptureConfig, KeyLog, without_times};
 use onetrip_ledger::network::CaptureFacts;
 use onetrip_ledger::trace::{TRACE_STREAM, TraceHeader};
 use onetrip_ledger::{Analyzer, StreamEncoder, TraceError, TraceWriter};
@@ -157,6 +158,7 @@ pub(crate) fn analyze(options: &AnalyzeOptions) -> Result<ExitCode> {
     let mut books = Books::new(options.what.keep_values, exporting.traces());
     let bar = bar(options, Arc::clone(&progress));
     let mut problems = Vec::new();
+    let mut begun_again = None;
     let config = CaptureConfig {
         keep_values: options.what.keep_values,
         ports: options.what.ports.clone(),
@@ -176,11 +178,20 @@ pub(crate) fn analyze(options: &AnalyzeOptions) -> Result<ExitCode> {
             let started_ns = capture.started_unix_ns().unwrap_or(packet.at_ns);
             capture.packet(packet, &mut |stream, block| books.take(stream, block, started_ns));
         },
-        |problem| problems.push(problem),
+        |problem| match problem.goes_on() {
+            // At once, and not kept: there may be many in a long time.
+            true => {
+                bar.say(format_args!("{problem}; reading goes on at the beginning of the new file"));
+                if problem.may_miss_packets() {
+                    begun_again.get_or_insert_with(|| problem.to_string());
+                }
+            }
+            false => problems.push(problem),
+        },
     );
     let both = both.and_then(|both| both.merge(|problem| problems.push(problem)));
     bar.end();
-    let mut unread = None;
+    let mut unread = begun_again.filter(|_| judge.is_asked());
     for problem in &problems {
         let rest = if problem.is_cut() {
             books.is_cut = true;
@@ -194,12 +205,23 @@ pub(crate) fn analyze(options: &AnalyzeOptions) -> Result<ExitCode> {
     let dropped: u64 = sources.interfaces().iter().map(|interface| interface.dropped).sum();
     let dropped = dropped + options.live.as_ref().map_or(0, |live| live.dropped());
     let started_ns = capture.started_unix_ns().unwrap_or_default();
-    let network = capture.finish(dropped, &mut |stream, block| books.take(stream, block, started_ns));
+    let mut network = capture.finish(dropped, &mut |stream, block| books.take(stream, block, started_ns));
     if let Some(lack) = lack(&network.capture).filter(|_| judge.is_asked()) {
         unread.get_or_insert(lack);
     }
     let Finished { analyzer, has_trace, trace_error } = books.finish()?;
-    let analysis = analyzer.finish(&judge.mutes);
+    let mut analysis = analyzer.finish(&judge.mutes);
+    let untimed: u64 = sources.interfaces().iter().map(|interface| interface.untimed).sum();
+    if untimed > 0 {
+        without_times(&mut network);
+        analysis.summary.rtt_min_us = None;
+        let have = if untimed == 1 { "packet has no time" } else { "packets have no times" };
+        let problem = format!("{untimed} {have} in the capture (Simple Packet Blocks)");
+        say(format_args!("{problem}; times of the report are not measured"));
+        if judge.is_asked() {
+            unread.get_or_insert(problem);
+        }
+    }
     exporting.write(has_trace)?;
     let run = trace_error.map(|error| RunInfo { trace_error: Some(error), ..RunInfo::default() });
     let how = "Was it made on the right interface, without a filter that leaves out the database's port?";
@@ -418,6 +440,11 @@ fn bar(options: &AnalyzeOptions, progress: Arc<Progress>) -> Bar {
 }
 
 impl Bar {
+    /// Says something while it is drawn.
+    fn say(&self, line: impl Display) {
+        self.bar.suspend(|| say(line));
+    }
+
     fn end(&self) {
         self.bar.finish_and_clear();
     }

@@ -174,6 +174,68 @@ fn ctrl_c_ends_the_following_of_files_with_the_report_of_all() {
 }
 
 #[test]
+fn a_followed_file_that_is_replaced_is_told_and_the_new_one_is_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    std::fs::write(path("shop.pcap"), head()).unwrap();
+    let child = Command::new(env!("CARGO_BIN_EXE_onetrip"))
+        .args(["analyze", "--follow"])
+        .args([path("shop.pcap"), "--trace".into(), path("a.trace")])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_secs(1)); // it has begun
+    std::fs::rename(path("shop.pcap"), path("shop.pcap.1")).unwrap();
+    std::fs::write(path("shop.pcap"), conversation()).unwrap();
+    let begun = Instant::now();
+    while !path("a.trace").exists() && begun.elapsed() < Duration::from_secs(60) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    std::thread::sleep(Duration::from_secs(1)); // the other packets are in the same piece
+    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(killed.success());
+    let done = child.wait_with_output().unwrap();
+    let said = said_by(&done);
+    assert_eq!(done.status.code(), Some(0), "{said}");
+    assert!(said.contains("shop.pcap: the name leads to another file now; reading goes on"), "{said}");
+    assert!(said.contains("1 round trip"), "{said}");
+}
+
+/// The conversation in blocks without times.
+fn untimed() -> Vec<u8> {
+    let block = |kind: u32, body: &[u8]| {
+        let padded = body.len().div_ceil(4) * 4;
+        let length = (padded as u32 + 12).to_le_bytes();
+        [&kind.to_le_bytes()[..], &length, body, &vec![0; padded - body.len()], &length].concat()
+    };
+    let section = [&0x1a2b_3c4d_u32.to_le_bytes()[..], &[1, 0, 0, 0], &[0xff; 8]].concat();
+    let mut file = [block(0x0a0d_0d0a, &section), block(1, &[1, 0, 0, 0, 0, 0, 4, 0])].concat();
+    let timed = conversation();
+    let mut rest = &timed[24..];
+    while let Some((head, after)) = rest.split_first_chunk::<16>() {
+        let length = u32::from_le_bytes([head[8], head[9], head[10], head[11]]);
+        let (packet, after) = after.split_at(length as usize);
+        file.extend(block(3, &[&length.to_le_bytes()[..], packet].concat()));
+        rest = after;
+    }
+    file
+}
+
+#[test]
+fn a_capture_without_times_has_no_distance_and_is_not_judged() {
+    let file = untimed();
+    assert_ends(&file, &[], 0, "have no times in the capture (Simple Packet Blocks)");
+    let said = said_by(&analyze(&file, &[]));
+    assert!(said.contains("1 round trip"), "{said}");
+    for word in [" away", "\n  made ", "\n  initial RTT ", "\n  first byte "] {
+        assert!(!said.contains(word), "{word}: {said}");
+    }
+    assert_ends(&file, &["--budget", "trips=9"], 91, "could not be judged");
+    assert_ends(&file, &["--budget", "trips=9", "--allow-loss"], 0, "");
+}
+
+#[test]
 fn an_export_without_a_place_is_refused() {
     assert_ends(&conversation(), &["--export", "csv"], 125, "--export-to");
     let nowhere = ["--export", "csv", "--export-to", "/nowhere/a.csv"];

@@ -4,6 +4,8 @@ mod error;
 mod pcap;
 mod pcapng;
 
+use std::collections::VecDeque;
+
 pub use error::{FileError, FileProblem};
 
 use self::pcap::Pcap;
@@ -12,6 +14,12 @@ use crate::link::LinkType;
 
 /// Longest record that is believed, in bytes: ten times the longest packet that any tool captures.
 const RECORD_BYTES_MAX: usize = 4 << 20;
+/// Packets that are looked at before the oldest of them is the next one, if they are sorted by their times.
+const AHEAD_MAX: usize = 16;
+/// And bytes that they may have together.
+const AHEAD_BYTES_MAX: usize = 1 << 20;
+/// A packet that is older than one before it by more was not captured out of order: the clock was set.
+const DISORDER_NS_MAX: u64 = 20_000_000;
 /// Bytes that are asked for at once.
 const READ_BYTES: usize = 1 << 18;
 
@@ -41,6 +49,8 @@ pub struct Interface {
     pub snaplen: u32,
     /// Packets that the capture had to drop, as far as it says so.
     pub dropped: u64,
+    /// Packets without times: they have that of the packet before them, or zero.
+    pub untimed: u64,
 }
 
 /// Decodes one capture file as its bytes come.
@@ -58,6 +68,14 @@ pub struct CaptureFile {
     needed: usize,
     format: Option<Format>,
     current: Option<Current>,
+    /// Decoded packets of which none is the next one yet, in the order of the file.
+    ahead: VecDeque<Current>,
+    /// So many of them are looked at.
+    ahead_max: usize,
+    /// Why nothing after them can be decoded.
+    broken: Option<FileError>,
+    /// Nothing more comes for now: none of them waits for others.
+    is_dry: bool,
 }
 
 /// The packet that was decoded last.
@@ -69,6 +87,8 @@ struct Current {
     first: usize,
     captured: usize,
     length: usize,
+    /// Packets that came after it and went before it.
+    overtaken: usize,
 }
 
 #[derive(Debug)]
@@ -104,18 +124,30 @@ impl CaptureFile {
             needed: 0,
             format: None,
             current: None,
+            ahead: VecDeque::new(),
+            ahead_max: 1,
+            broken: None,
+            is_dry: false,
         }
+    }
+
+    /// The same, whose packets come in the order of their times. Machines with several queues write neighbours in any
+    /// order. Only a few neighbours are sorted. Contract: say [`Self::dry`] where no more bytes come.
+    pub fn sorted() -> Self {
+        Self { ahead_max: AHEAD_MAX, ..Self::new() }
     }
 
     /// Where the next bytes of the file go; never empty. The packet at hand is gone.
     pub fn room(&mut self) -> &mut [u8] {
         self.current = None;
-        if self.start > 0 && (self.buffer.len() - self.end < READ_BYTES || self.start == self.end) {
-            self.buffer.copy_within(self.start..self.end, 0);
-            self.end -= self.start;
-            self.start = 0;
+        let kept = self.kept();
+        if kept > 0 && (self.buffer.len() - self.end < READ_BYTES || kept == self.end) {
+            self.buffer.copy_within(kept..self.end, 0);
+            self.end -= kept;
+            self.start -= kept;
+            self.ahead.iter_mut().for_each(|packet| packet.first -= kept);
         }
-        let wanted = (self.end + READ_BYTES).max(self.needed);
+        let wanted = (self.end + READ_BYTES).max(self.start + self.needed);
         if self.buffer.len() < wanted {
             self.buffer.resize(wanted, 0);
         }
@@ -125,6 +157,17 @@ impl CaptureFile {
     /// So many bytes were put into the room.
     pub fn filled(&mut self, bytes: usize) {
         self.end = (self.end + bytes).min(self.buffer.len());
+        self.is_dry = false;
+    }
+
+    /// No more bytes come, or none for now: packets that wait for their neighbours are next.
+    pub fn dry(&mut self) {
+        self.is_dry = true;
+    }
+
+    /// The first byte of the buffer that is still needed: packets are in it in the order of the file.
+    fn kept(&self) -> usize {
+        self.ahead.front().map_or(self.start, |packet| packet.first)
     }
 
     /// Bytes of the file that are decoded.
@@ -153,7 +196,7 @@ impl CaptureFile {
 
     /// The packet at hand: that of the last [`Self::advance`].
     pub fn packet(&self) -> Option<Packet<'_>> {
-        let Current { at_ns, interface, link, first, captured, length } = self.current?;
+        let Current { at_ns, interface, link, first, captured, length, .. } = self.current?;
         Some(Packet { at_ns, link, interface, data: &self.buffer[first..first + captured], length })
     }
 
@@ -164,13 +207,59 @@ impl CaptureFile {
     /// As [`Self::next_packet`].
     pub fn advance(&mut self) -> Result<bool, FileError> {
         self.current = None;
+        while self.looks_ahead() {
+            match self.decode() {
+                Ok(Some(packet)) => self.ahead.push_back(packet),
+                Ok(None) if self.is_dry => break,
+                Ok(None) => return Ok(false),
+                Err(error) => self.broken = Some(error),
+            }
+        }
+        self.current = self.oldest();
+        match &self.broken {
+            Some(error) if self.current.is_none() => Err(error.clone()),
+            _ => Ok(self.current.is_some()),
+        }
+    }
+
+    /// Whether the next packet is not known before another one is decoded.
+    fn looks_ahead(&self) -> bool {
+        let is_full = || self.ahead.len() >= self.ahead_max || self.start - self.kept() >= AHEAD_BYTES_MAX;
+        self.broken.is_none() && (self.ahead.is_empty() || !is_full() && !self.is_overdue())
+    }
+
+    /// Whether the first packet goes next whatever comes.
+    fn is_overdue(&self) -> bool {
+        self.ahead.front().is_some_and(|packet| packet.overtaken + 1 >= self.ahead_max)
+    }
+
+    /// The oldest of the packets ahead.
+    fn oldest(&mut self) -> Option<Current> {
+        let first_ns = self.ahead.front()?.at_ns;
+        let (mut place, mut oldest_ns, mut latest_ns) = (0, first_ns, first_ns);
+        let reach = if self.is_overdue() { 1 } else { self.ahead.len() };
+        for (other, packet) in self.ahead.iter().enumerate().take(reach) {
+            if latest_ns.saturating_sub(packet.at_ns) > DISORDER_NS_MAX {
+                break;
+            }
+            latest_ns = latest_ns.max(packet.at_ns);
+            if packet.at_ns < oldest_ns {
+                (place, oldest_ns) = (other, packet.at_ns);
+            }
+        }
+        self.ahead.iter_mut().take(place).for_each(|packet| packet.overtaken += 1);
+        self.ahead.remove(place)
+    }
+
+    /// The next packet of the file, or `None` where more bytes are needed.
+    fn decode(&mut self) -> Result<Option<Current>, FileError> {
         loop {
             let offset = self.offset;
             let broken = |problem| FileError { offset, problem };
             let input = &self.buffer[self.start..self.end];
             let record = match &mut self.format {
                 None => match begin(input).map_err(broken)? {
-                    None => return Ok(false),
+                    None => return Ok(None),
                     Some((format, used)) => {
                         self.format = Some(format);
                         Record::Other(used)
@@ -185,15 +274,22 @@ impl CaptureFile {
                         return Err(broken(FileProblem::TooLong { bytes: bytes as u64 }));
                     }
                     self.needed = bytes;
-                    return Ok(false);
+                    return Ok(None);
                 }
                 Record::Other(used) => self.consume(used),
                 Record::Packet { at_ns, interface, link, data, length, used } => {
                     let first = self.start + data.0;
                     self.consume(used);
                     let captured = data.1;
-                    self.current = Some(Current { at_ns, interface, link, first, captured, length });
-                    return Ok(true);
+                    return Ok(Some(Current {
+                        at_ns,
+                        interface,
+                        link,
+                        first,
+                        captured,
+                        length,
+                        overtaken: 0,
+                    }));
                 }
             }
         }

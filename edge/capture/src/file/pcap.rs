@@ -38,6 +38,7 @@ impl Pcap {
             ticks_per_second: 1_000_000_000 / nanos_per_tick,
             snaplen: header.snaplen,
             dropped: 0,
+            untimed: 0,
         };
         let pcap = Self { is_big_endian: header.is_bigendian(), nanos_per_tick, interface };
         Ok(Some((pcap, FILE_HEADER_BYTES)))

@@ -8,11 +8,19 @@ use crate::link::LinkType;
 const BLOCK_HEADER_BYTES: usize = 8;
 /// Shortest block: type and both lengths.
 const BLOCK_BYTES_MIN: usize = 12;
+/// The block of packets that old tools write. pcap-parser does not decode it.
+const OLD_PACKET: u32 = 2;
+/// Bytes of it that are not a packet's, between the header that all blocks have and the packet.
+const OLD_FIELDS_BYTES: usize = 20;
+/// What it says of packets that were dropped before it, where that is not known.
+const DROPS_UNKNOWN: u16 = u16::MAX;
 /// Bytes before a packet's own in an enhanced and in a simple packet block.
 const ENHANCED_HEADER_BYTES: usize = 28;
 const SIMPLE_HEADER_BYTES: usize = 12;
 /// The byte-order mark of a section, as a writer of the other order leaves it.
 const SWAPPED_MARK: [u8; 4] = [0x1a, 0x2b, 0x3c, 0x4d];
+/// Set in the resolution of a clock that ticks by a power of two.
+const POWER_OF_TWO: u8 = 0x80;
 const INTERFACES_MAX: usize = 65_536;
 const NANOS: u128 = 1_000_000_000;
 
@@ -46,9 +54,7 @@ impl Pcapng {
             };
             self.is_big_endian = mark == SWAPPED_MARK;
         }
-        let length = [header[4], header[5], header[6], header[7]];
-        let length =
-            if self.is_big_endian { u32::from_be_bytes(length) } else { u32::from_le_bytes(length) } as usize;
+        let length = self.number([header[4], header[5], header[6], header[7]]) as usize;
         if length < BLOCK_BYTES_MIN || length % 4 != 0 {
             return Err(FileProblem::Damaged("a block's length is no multiple of four above twelve"));
         }
@@ -82,6 +88,7 @@ impl Pcapng {
             Block::SimplePacket(packet) => {
                 // It has no time of its own: that of the packet before is the best there is.
                 let (place, interface) = self.find(0)?;
+                self.interfaces[place].untimed += 1;
                 let snaplen = self.interfaces[place].snaplen as usize;
                 let length = packet.origlen as usize;
                 let kept = if snaplen == 0 { length } else { length.min(snaplen) };
@@ -102,22 +109,61 @@ impl Pcapng {
                     self.interfaces[place].dropped = self.interfaces[place].dropped.max(dropped);
                 }
             }
+            Block::Unknown(unknown) if self.number(unknown.block_type.to_le_bytes()) == OLD_PACKET => {
+                return self.old_packet(unknown.data, used);
+            }
             _ => {}
         }
         Ok(Record::Other(used))
+    }
+
+    /// A block from before there were enhanced packet blocks.
+    fn old_packet(&mut self, body: &[u8], used: usize) -> Result<Record, FileProblem> {
+        let broken = FileProblem::Damaged("a block does not decode");
+        let Some(fields) = body.first_chunk::<OLD_FIELDS_BYTES>() else { return Err(broken) };
+        let short = |at: usize| match self.is_big_endian {
+            true => u16::from_be_bytes([fields[at], fields[at + 1]]),
+            false => u16::from_le_bytes([fields[at], fields[at + 1]]),
+        };
+        let number = |at: usize| self.number([fields[at], fields[at + 1], fields[at + 2], fields[at + 3]]);
+        let (id, dropped) = (short(0), short(2));
+        let ticks = u64::from(number(4)) << 32 | u64::from(number(8));
+        let (captured, length) = (number(12) as usize, number(16) as usize);
+        if captured > body.len() - OLD_FIELDS_BYTES {
+            return Err(broken);
+        }
+        let (place, link) = self.find(id.into())?;
+        if dropped != DROPS_UNKNOWN {
+            let before = self.interfaces[place].dropped;
+            self.interfaces[place].dropped = before.saturating_add(dropped.into());
+        }
+        self.last_at_ns = self.nanos(place, ticks);
+        Ok(Record::Packet {
+            at_ns: self.last_at_ns,
+            interface: place as u32,
+            link,
+            data: (BLOCK_HEADER_BYTES + OLD_FIELDS_BYTES, captured),
+            length: length.max(captured),
+            used,
+        })
+    }
+
+    /// A number in the byte order of the section.
+    fn number(&self, bytes: [u8; 4]) -> u32 {
+        if self.is_big_endian { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
     }
 
     fn interface(&mut self, described: &InterfaceDescriptionBlock<'_>) -> Result<(), FileProblem> {
         if self.interfaces.len() >= INTERFACES_MAX {
             return Err(FileProblem::Damaged("more interfaces than a machine has"));
         }
-        let ticks_per_second = described.ts_resolution().filter(|ticks| *ticks > 0);
         self.interfaces.push(Interface {
             link: LinkType(described.linktype.0),
-            ticks_per_second: ticks_per_second
-                .ok_or(FileProblem::Damaged("an interface's clock has no resolution"))?,
+            ticks_per_second: ticks_per_second(described.if_tsresol)
+                .ok_or(FileProblem::Damaged("an interface's clock ticks too fast to be read"))?,
             snaplen: described.snaplen,
             dropped: 0,
+            untimed: 0,
         });
         self.offsets.push(described.ts_offset());
         Ok(())
@@ -141,5 +187,16 @@ impl Pcapng {
         };
         let offset = i128::from(self.offsets[place]) * NANOS as i128;
         u64::try_from(nanos as i128 + offset).unwrap_or(0)
+    }
+}
+
+/// Ticks per second of a clock: `resolution` is the exponent of ten, or of two if its top bit is set.
+///
+/// pcap-parser's own reading refuses all powers of two.
+fn ticks_per_second(resolution: u8) -> Option<u64> {
+    let exponent = u32::from(resolution & !POWER_OF_TWO);
+    match resolution & POWER_OF_TWO {
+        0 => 10_u64.checked_pow(exponent),
+        _ => 2_u64.checked_pow(exponent),
     }
 }

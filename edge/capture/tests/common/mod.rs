@@ -323,31 +323,47 @@ pub fn pcap(frames: &[Frame], dress: Dress, is_big_endian: bool) -> Vec<u8> {
     file
 }
 
+/// A block of a pcapng file.
+pub fn block(kind: u32, body: &[u8]) -> Vec<u8> {
+    let padded = body.len().div_ceil(4) * 4;
+    let length = (padded as u32 + 12).to_le_bytes();
+    [&kind.to_le_bytes()[..], &length, body, &vec![0; padded - body.len()], &length].concat()
+}
+
+/// The block at the front of a pcapng file.
+pub fn section() -> Vec<u8> {
+    block(0x0a0d_0d0a, &[&0x1a2b_3c4d_u32.to_le_bytes()[..], &[1, 0, 0, 0], &[0xff; 8]].concat())
+}
+
+/// An interface whose clock is described by one byte; in microseconds without.
+pub fn interface(dress: Dress, resolution: Option<u8>) -> Vec<u8> {
+    let link = (dress.link() as u16).to_le_bytes();
+    let mut body = [&link[..], &[0, 0], &262_144_u32.to_le_bytes()].concat();
+    if let Some(resolution) = resolution {
+        body.extend_from_slice(&[9, 0, 1, 0, resolution, 0, 0, 0, 0, 0, 0, 0]);
+    }
+    block(1, &body)
+}
+
+/// An enhanced packet block.
+pub fn enhanced(frame: &Frame, dress: Dress, interface: u32, ticks: u64) -> Vec<u8> {
+    let bytes = [dress.header(), frame.ip.clone()].concat();
+    let captured = &bytes[..bytes.len().min(frame.snaplen)];
+    let mut body = Vec::new();
+    for value in [interface, (ticks >> 32) as u32, ticks as u32, captured.len() as u32, bytes.len() as u32] {
+        body.extend_from_slice(&value.to_le_bytes());
+    }
+    body.extend_from_slice(captured);
+    block(6, &body)
+}
+
 /// A pcapng file with two interfaces: every other packet is of the second, whose clock ticks in nanoseconds.
 pub fn pcapng(frames: &[Frame], dress: Dress) -> Vec<u8> {
-    let block = |kind: u32, body: &[u8]| {
-        let padded = body.len().div_ceil(4) * 4;
-        let length = (padded as u32 + 12).to_le_bytes();
-        [&kind.to_le_bytes()[..], &length, body, &vec![0; padded - body.len()], &length].concat()
-    };
-    let section = [&0x1a2b_3c4d_u32.to_le_bytes()[..], &[1, 0, 0, 0], &[0xff; 8]].concat();
-    let link = (dress.link() as u16).to_le_bytes();
-    let described = [&link[..], &[0, 0], &262_144_u32.to_le_bytes()].concat();
-    let nanos = [&described[..], &[9, 0, 1, 0, 9, 0, 0, 0], &[0; 4]].concat();
-    let mut file = [block(0x0a0d_0d0a, &section), block(1, &described), block(1, &nanos)].concat();
+    let mut file = [section(), interface(dress, None), interface(dress, Some(9))].concat();
     for (place, frame) in frames.iter().enumerate() {
         let interface = place as u32 % 2;
         let ticks = if interface == 0 { frame.at_ns / 1_000 } else { frame.at_ns };
-        let bytes = [dress.header(), frame.ip.clone()].concat();
-        let captured = &bytes[..bytes.len().min(frame.snaplen)];
-        let mut body = Vec::new();
-        for value in
-            [interface, (ticks >> 32) as u32, ticks as u32, captured.len() as u32, bytes.len() as u32]
-        {
-            body.extend_from_slice(&value.to_le_bytes());
-        }
-        body.extend_from_slice(captured);
-        file.extend_from_slice(&block(6, &body));
+        file.extend_from_slice(&enhanced(frame, dress, interface, ticks));
     }
     file
 }
