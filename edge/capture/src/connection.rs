@@ -46,8 +46,8 @@ pub(crate) struct Connection {
     /// When the client had the connection, if that was seen.
     connected_at: Option<Moment>,
     last: Moment,
-    /// When the client had what the server sent last.
-    received: Moment,
+    /// When the client had what the server sent last, if that sent something.
+    received: Option<Moment>,
     told_rtt_ns: u64,
     is_first: bool,
 }
@@ -119,7 +119,7 @@ impl Connection {
             isn: None,
             connected_at: None,
             last: Moment::default(),
-            received: Moment::default(),
+            received: None,
             told_rtt_ns: u64::MAX,
             is_first: true,
         }
@@ -222,15 +222,14 @@ impl Connection {
         let mut sent = Moment(at.saturating_sub(half)).max(self.last);
         let received = Moment(at.saturating_add(half)).max(self.last);
         let has_all = || self.down.is_begun() && !is_after(self.down.next_sequence(), segment.acknowledged);
-        match way {
-            Way::Up if segment.flags.ack() && has_all() => {
-                let is_measured = half <= NEAR_NS && sent > self.received;
+        match (way, self.received) {
+            (Way::Up, Some(before)) if segment.flags.ack() && has_all() => {
+                let is_measured = half <= NEAR_NS && sent > before;
                 let least = if is_measured { 0 } else { REACTION_NS };
-                sent = sent.max(Moment(self.received.0.saturating_add(least)));
+                sent = sent.max(Moment(before.0.saturating_add(least)));
             }
-            Way::Up => {}
-            Way::Down if segment.length > 0 => self.received = self.received.max(received),
-            Way::Down => {}
+            (Way::Down, before) if segment.length > 0 => self.received = before.max(Some(received)),
+            _ => {}
         }
         self.last = sent;
         (sent, received)
