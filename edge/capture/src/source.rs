@@ -40,8 +40,8 @@ pub enum SourceProblem {
     /// What is in it.
     #[error("{0}")]
     File(FileError),
-    /// It was written anew in place while it was followed. What was written before and not yet read is gone.
-    #[error("the file was written anew while it was followed, and packets before may be missing")]
+    /// It was overwritten in place while it was followed. What was written before and not yet read is gone.
+    #[error("the file was overwritten while it was followed, and packets before may be missing")]
     Rewritten,
     /// Its name leads to another file.
     #[error("the name leads to another file now{}", cut_note(*.is_cut))]
@@ -315,7 +315,7 @@ pub struct Sources {
 
 impl Sources {
     /// Opens files; `-` is standard input. `follow` waits for more at their ends; then one that has nothing for a while holds
-    /// up no other. If such a file is written anew, or another one gets its name, reading goes on there.
+    /// up no other. If such a file is overwritten, or another one gets its name, reading goes on there.
     ///
     /// # Errors
     ///

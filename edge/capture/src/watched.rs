@@ -1,4 +1,4 @@
-//! A file that is followed by its name: it may be written anew in place, or another file may get the name.
+//! A file that is followed by its name: it may be overwritten in place, or another file may get the name.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
@@ -15,7 +15,7 @@ const HEAD_TO: usize = 4_096;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Moved {
     /// It is shorter than what was read of it, or begins otherwise.
-    #[error("written anew")]
+    #[error("overwritten")]
     Rewritten,
     /// Its name leads to another file.
     #[error("replaced")]

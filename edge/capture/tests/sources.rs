@@ -319,7 +319,7 @@ fn a_followed_file_that_is_written_anew_is_read_from_its_beginning() {
             }
         });
         assert_eq!(problems.len(), 1, "{problems:?}");
-        assert!(problems[0].starts_with("the file was written anew"), "{problems:?}");
+        assert!(problems[0].starts_with("the file was overwritten"), "{problems:?}");
     }
 }
 
