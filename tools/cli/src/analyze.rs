@@ -238,7 +238,6 @@ pub(crate) fn analyze(options: &AnalyzeOptions) -> Result<ExitCode> {
     write(analysis, subject, &judge, &options.output, Stream::Output)
 }
 
-/// The files that are read and written, but for the report's.
 /// What the capture lacks so that its trips may be others than those that were made.
 fn lack(capture: &CaptureFacts) -> Option<String> {
     let CaptureFacts { missed_bytes, cut_packets, half_seen, dropped_packets, .. } = capture;
@@ -254,6 +253,7 @@ fn lack(capture: &CaptureFacts) -> Option<String> {
     (*dropped_packets > 0).then(|| format!("the capture dropped {dropped_packets} packets"))
 }
 
+/// The files that are read and written, but for the report's.
 fn files(options: &AnalyzeOptions) -> Files {
     let (what, sides) = (&options.what, &options.sides);
     let captures = options.files.iter().chain(&sides.client).chain(&sides.server);
