@@ -2,7 +2,8 @@
 //! exports.
 
 use std::io::Write;
-use std::process::{Command, Output, Stdio};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// The head of a pcap file: little-endian, microseconds, Ethernet.
@@ -148,6 +149,18 @@ fn standard_input_is_a_capture_too() {
     assert!(String::from_utf8_lossy(&done.stdout).contains("1 round trip"), "{done:?}");
 }
 
+/// Ends one that follows files by Ctrl-C, once it has written to its trace.
+fn interrupted(child: Child, trace: &Path) -> Output {
+    let begun = Instant::now();
+    while !trace.exists() && begun.elapsed() < Duration::from_secs(60) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    std::thread::sleep(Duration::from_secs(1)); // the other packets are in the same piece
+    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(killed.success());
+    child.wait_with_output().unwrap()
+}
+
 #[test]
 fn ctrl_c_ends_the_following_of_files_with_the_report_of_all() {
     let directory = tempfile::tempdir().unwrap();
@@ -161,14 +174,7 @@ fn ctrl_c_ends_the_following_of_files_with_the_report_of_all() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let begun = Instant::now();
-    while !path("a.trace").exists() && begun.elapsed() < Duration::from_secs(60) {
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    std::thread::sleep(Duration::from_secs(1)); // the other packets are in the same piece
-    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-    assert!(killed.success());
-    let done = child.wait_with_output().unwrap();
+    let done = interrupted(child, &path("a.trace"));
     assert_eq!(done.status.code(), Some(0));
     assert!(String::from_utf8_lossy(&done.stdout).contains("1 round trip"), "{done:?}");
 }
@@ -188,14 +194,7 @@ fn a_followed_file_that_is_replaced_is_told_and_the_new_one_is_read() {
     std::thread::sleep(Duration::from_secs(1)); // it has begun
     std::fs::rename(path("shop.pcap"), path("shop.pcap.1")).unwrap();
     std::fs::write(path("shop.pcap"), conversation()).unwrap();
-    let begun = Instant::now();
-    while !path("a.trace").exists() && begun.elapsed() < Duration::from_secs(60) {
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    std::thread::sleep(Duration::from_secs(1)); // the other packets are in the same piece
-    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-    assert!(killed.success());
-    let done = child.wait_with_output().unwrap();
+    let done = interrupted(child, &path("a.trace"));
     let said = said_by(&done);
     assert_eq!(done.status.code(), Some(0), "{said}");
     assert!(said.contains("shop.pcap: the name leads to another file now; reading goes on"), "{said}");
