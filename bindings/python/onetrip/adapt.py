@@ -18,7 +18,7 @@ import weakref
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from onetrip import _native
 from onetrip._base.adapting import Dumper as Dumper
@@ -28,13 +28,11 @@ from onetrip._base.adapting import PlainDumper as PlainDumper
 from onetrip._base.adapting import PlainLoader as PlainLoader
 from onetrip._base.adapting import PyFormat as PyFormat
 from onetrip._base.adapting import literal as literal
+from onetrip._base.adapting import set_adapters_of_process
 from onetrip._base.registry import ARRAY_OF as ARRAY_OF
 from onetrip._base.registry import OIDS as OIDS
 from onetrip._base.registry import TypesRegistry as TypesRegistry
 from onetrip.errors import DataError, ProgrammingError
-
-if TYPE_CHECKING:
-    pass
 
 loaded = _native.loaded
 
@@ -164,7 +162,7 @@ class AdaptersMap:
     def get_dumper(self, cls: type, format: PyFormat) -> Any:
         """What writes values of a class: what was registered for it, or what this package has."""
         sign = PyFormat(format).value
-        found = (self._forms(cls) or {}).get(sign) or _built_in().dumper(cls, sign == "b")
+        found = (self._forms(cls) or {}).get(sign) or _dumper_of(cls, sign == "b")
         if found is None:
             raise ProgrammingError(f"no dumper is registered for {cls.__name__!r} by %{sign}")
         return found
@@ -314,10 +312,51 @@ class AdaptersMap:
 
 
 def _built_in() -> Any:
-    """The dumpers and loaders of this package, which are built on what is here."""
+    """The dumpers and loaders of this package. Few programs need them as classes: they are imported when one does."""
     from onetrip.types import built_in
 
     return built_in
+
+
+class KnownDumper(Dumper):
+    """Writes values of any class that can be written."""
+
+    def __init__(self, cls: type, context: Any = None) -> None:
+        super().__init__(cls, context)
+        self._adapters: AdaptersMap = (context or adapters).adapters
+
+    def dump(self, obj: Any) -> Any:
+        """The value as bytes."""
+        written = self._adapters._dump(obj, "t")
+        if written is None:
+            return None
+        return written[1] if isinstance(written[1], bytes) else written[1].encode()
+
+    def get_key(self, obj: Any, format: PyFormat) -> Any:
+        """What tells values that need another dumper: their type."""
+        return self.cls, self._oid(obj)
+
+    def upgrade(self, obj: Any, format: PyFormat) -> Dumper:
+        """A dumper that says of which type the value is."""
+        made = type(self)(self.cls, self._adapters)
+        made.oid = self._oid(obj)
+        return made
+
+    def _oid(self, obj: Any) -> int:
+        written = self._adapters._dump(obj, "t")
+        return 0 if written is None else written[0]
+
+
+def _dumper_of(cls: type, is_binary: bool) -> type[Dumper] | None:
+    """What this package writes values of a class by; None where they cannot be written."""
+    own = _built_in().DUMPERS
+    for kind in cls.__mro__:
+        if kind in own:
+            dumper: type[Dumper] = own[kind][is_binary]
+            return dumper
+        if kind in _DUMPERS or kind in _PLAIN:
+            return KnownDumper
+    return None
 
 
 class Within:
@@ -545,6 +584,7 @@ def _has_own(kind: type) -> bool:
 
 
 adapters = AdaptersMap()
+set_adapters_of_process(adapters)
 # What the value that is being written is a part of.
 _WITHIN: ContextVar[AdaptersMap] = ContextVar("onetrip_adapters", default=adapters)
 

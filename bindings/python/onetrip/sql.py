@@ -11,7 +11,8 @@ import string
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from onetrip import _native, adapt
+from onetrip import _native
+from onetrip._base.adapting import PyFormat, adapters_of
 
 
 class Composable:
@@ -155,7 +156,7 @@ class Literal(Composable):
         """The literal. What could run into a sign before it has a space in front."""
         if isinstance(self._value, Composable):
             return self._value.as_string(context)
-        adapters: adapt.AdaptersMap = (context or adapt.adapters).adapters
+        adapters = adapters_of(context)
         quoted = adapters._quoted(self._value)
         if quoted is None:
             return _native.composed("%s", adapters._params((self._value,)), "UTF8", adapters.types.cast_of)
@@ -185,7 +186,7 @@ class Placeholder(Composable):
 
     def _shown(self) -> str:
         name = repr(self._name) if self._name else ""
-        form = "" if self._format == "s" else f"format={adapt.PyFormat(self._format).name}"
+        form = "" if self._format == "s" else f"format={PyFormat(self._format).name}"
         return ", ".join(part for part in (name, form) if part)
 
 

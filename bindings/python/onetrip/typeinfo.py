@@ -7,7 +7,8 @@ import struct
 from collections.abc import Callable, Generator, Iterable
 from typing import TYPE_CHECKING, Any, Protocol, overload
 
-from onetrip import _native, adapt
+from onetrip import _native
+from onetrip._base.adapting import adapters_of
 from onetrip.sql import text_of
 
 # A connection, a cursor or a map of adapters; None for all connections.
@@ -88,10 +89,10 @@ class TypeInfo:
 
     def register(self, context: Context = None) -> None:
         """Makes arrays of the type lists, and lists of its values arrays, on a connection or on all of them."""
-        (context or adapt.adapters).adapters.types.add(self)
+        adapters = adapters_of(context)
+        adapters.types.add(self)
         register_loader(context, self.array_oid, self._array(lambda text: text))
         if self.array_oid:
-            adapters: adapt.AdaptersMap = (context or adapt.adapters).adapters
             adapters.register_binary(self.array_oid, lambda data: binary_array(data, bytes))
 
     def _array(self, load: Callable[[str], Any]) -> Callable[[str], Any]:
@@ -125,12 +126,12 @@ async def _awaited(conn: AsksAsync, steps: Steps) -> Any:
 def register_loader(context: Context, oid: int, load: Callable[[str], Any]) -> None:
     """Makes values of a type by a function, on a connection or, for None, on all of them."""
     if oid:
-        (context or adapt.adapters).adapters.register_loader(oid, load)
+        adapters_of(context).register_loader(oid, load)
 
 
 def register_binary(context: Context, info: TypeInfo, load: Callable[[bytes], Any]) -> None:
     """Makes values by a function of their binary form."""
-    adapters = (context or adapt.adapters).adapters
+    adapters = adapters_of(context)
     adapters.register_binary(info.oid, load)
     if info.array_oid:
         adapters.register_binary(info.array_oid, lambda data: binary_array(data, load))

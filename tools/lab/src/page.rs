@@ -171,7 +171,7 @@ fn write(path: &Path, content: &[u8]) -> Result<(), LabError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chart::{ChartKind, ChartSpec};
+    use crate::chart::spec::{ChartKind, ChartSpec};
     use crate::measure::Measure;
     use crate::samples::samples_of;
 

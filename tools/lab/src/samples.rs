@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::LabError;
 use crate::cell::Cell;
-use crate::chart::ChartSpec;
+use crate::chart::spec::ChartSpec;
 use crate::verdict::verdict;
 use crate::workload::{Extent, Workload};
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import enum
 from abc import ABC, abstractmethod
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Protocol
 
 from onetrip import _native
 from onetrip.errors import DataError
@@ -87,6 +88,47 @@ class PlainLoader(Loader):
     def load(self, data: Any) -> Any:
         """The value of some bytes."""
         return _native.built_in(self._oid, bytes(data), self.format == Format.BINARY)
+
+
+class Adapters(Protocol):
+    """Which dumpers and loaders there are, for a connection, a cursor or all: `onetrip.adapt.AdaptersMap`."""
+
+    # Types by name and id.
+    types: Any
+    # Types of ranges by that of their bounds, of multiranges by that of their ranges.
+    _ranges: dict[int, int]
+    _multiranges: dict[int, int]
+    # For text and for the binary form: the functions that loaders come to, by the types of their values.
+    _functions: tuple[dict[int, Any], dict[int, Any]]
+
+    def register_dumper(self, cls: type | str | None, dumper: Any) -> None: ...
+
+    def register_loader(self, oid: int | str, loader: Any) -> None: ...
+
+    def register_binary(self, oid: int, load: Callable[[bytes], Any]) -> None: ...
+
+    def _params(self, params: Any) -> Any: ...
+
+    def _quoted(self, value: Any) -> tuple[int, str] | None: ...
+
+    def _encoding(self) -> str: ...
+
+
+# Those of the process. `onetrip.adapt` makes them.
+_of_process: list[Adapters] = []
+
+
+def set_adapters_of_process(adapters: Adapters) -> None:
+    """Says which adapters there are where no context is named."""
+    _of_process[:] = [adapters]
+
+
+def adapters_of(context: Any) -> Adapters:
+    """The adapters of a connection, a cursor or a map of adapters; for None those of the process."""
+    if context is None:
+        return _of_process[0]
+    adapters: Adapters = context.adapters
+    return adapters
 
 
 def literal(text: str) -> str:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from onetrip import _native
-
-if TYPE_CHECKING:
-    from onetrip.typeinfo import TypeInfo
+from onetrip.typeinfo import TypeInfo
 
 # The type of arrays by that of their elements, and the type by its name, for the types that every server has.
 ARRAY_OF, OIDS = _native.known_types()
@@ -56,8 +53,6 @@ class TypesRegistry:
         oid = OIDS.get(name or "")
         if oid is None or name is None:
             return None
-        from onetrip.typeinfo import TypeInfo
-
         return TypeInfo(name, oid, ARRAY_OF.get(oid, 0), regtype=_REGTYPES.get(name, name))
 
     def __getitem__(self, key: int | str) -> TypeInfo:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from onetrip.adapt import Format, PlainDumper, PlainLoader
+from onetrip._base.adapting import Format, PlainDumper, PlainLoader
 
 
 class BoolDumper(PlainDumper):

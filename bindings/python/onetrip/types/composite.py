@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from onetrip import _native, adapt
+from onetrip._base.adapting import adapters_of
 from onetrip.errors import DataError
 from onetrip.types.info import TypeInfo, checked, register_binary, register_loader
 
@@ -71,7 +72,7 @@ def register_composite(
         make: Any = namedtuple
         made = make(_identifier(info.name), [_identifier(name) for name in info.field_names], rename=True)
     info.python_type = made if isinstance(made, type) else None
-    adapters = (context or adapt.adapters).adapters
+    adapters = adapters_of(context)
     texts, binaries = adapters._functions
 
     def plainly(values: Sequence[Any], info: CompositeInfo) -> Any:

@@ -7,6 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from onetrip import adapt
+from onetrip._base.adapting import adapters_of
 from onetrip.errors import DataError
 from onetrip.types.info import TypeInfo, checked, register_binary, register_loader
 
@@ -75,7 +76,7 @@ def register_enum(
     register_loader(context, info.oid, load)
     info.register(context)
     register_loader(context, info.array_oid, info._array(load))
-    adapters: adapt.AdaptersMap = (context or adapt.adapters).adapters
+    adapters = adapters_of(context)
     register_binary(context, info, lambda data: load(data.decode(adapters._encoding())))
     adapters.register_dumper(kind, lambda value: (info.oid, labels[value]))
 

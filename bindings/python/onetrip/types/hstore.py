@@ -7,6 +7,7 @@ import struct
 from typing import TYPE_CHECKING
 
 from onetrip import adapt
+from onetrip._base.adapting import adapters_of
 from onetrip.errors import DataError
 from onetrip.types.info import TypeInfo, checked, register_binary, register_loader
 
@@ -65,4 +66,4 @@ def register_hstore(info: TypeInfo | None, context: Context = None) -> None:
     register_loader(context, info.oid, read)
     register_loader(context, info.array_oid, info._array(read))
     register_binary(context, info, read_binary)
-    (context or adapt.adapters).adapters.register_dumper(dict, lambda pairs: (info.oid, written(pairs)[1]))
+    adapters_of(context).register_dumper(dict, lambda pairs: (info.oid, written(pairs)[1]))

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from onetrip import adapt
+from onetrip._base.adapting import adapters_of
 from onetrip.errors import DataError
 from onetrip.types import range as ranges
 from onetrip.types.info import TypeInfo, checked, register_binary, register_loader
@@ -187,7 +188,7 @@ def register_multirange(info: MultirangeInfo, context: Any = None) -> None:
     register_loader(context, info.oid, load)
     register_loader(context, info.array_oid, info._array(load))
     register_binary(context, info, partial(read_binary, subtype=info.subtype_oid))
-    adapters = (context or adapt.adapters).adapters
+    adapters = adapters_of(context)
     adapters._ranges[info.subtype_oid] = info.range_oid
     adapters._multiranges[info.range_oid] = info.oid
 

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from onetrip import _native, adapt
-from onetrip.adapt import Dumper, PyFormat
+from onetrip._base.adapting import Dumper, PyFormat, adapters_of
 from onetrip.errors import DataError
 from onetrip.types.info import TypeInfo, checked, register_binary, register_loader
 
@@ -305,7 +305,7 @@ def register_range(info: RangeInfo, context: Any = None) -> None:
     register_loader(context, info.oid, load)
     register_loader(context, info.array_oid, info._array(load))
     register_binary(context, info, partial(read_binary, subtype=info.subtype_oid))
-    (context or adapt.adapters).adapters._ranges[info.subtype_oid] = info.oid
+    adapters_of(context)._ranges[info.subtype_oid] = info.oid
 
 
 def read_binary(data: bytes, subtype: int) -> Range[Any]:

@@ -161,7 +161,7 @@ mod tests {
             "ann".to_owned(),
             "shop".to_owned(),
             1,
-            crate::session::Settings::new("ann"),
+            crate::session::settings::Settings::new("ann"),
             std::sync::Arc::new(crate::watch::Watch::new(None)),
         ));
         crate::functions::register(&connection, &facts).unwrap();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::{Outcome, Registry, or_null, real_arg, text_arg};
 use crate::error::{SqlError, SqlResult};
-use crate::session::Settings;
+use crate::session::settings::Settings;
 use crate::types::{SqlType, declared_type};
 use crate::value::{Stored, now_micros, uuid_text};
 use crate::watch::Watch;

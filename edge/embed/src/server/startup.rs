@@ -12,7 +12,7 @@ use super::connection::{Context, Ends};
 use super::input::Input;
 use super::scram::{Exchange, Refusal, Secrets};
 use crate::error::{SqlError, SqlResult};
-use crate::session::Settings;
+use crate::session::settings::Settings;
 
 /// Longest message before a client is known, in bytes.
 const LOGIN_BYTES_MAX: u32 = 64 << 10;

@@ -10,7 +10,7 @@ mod prepared;
 mod questions;
 mod run;
 mod savepoints;
-mod settings;
+pub(crate) mod settings;
 mod simple;
 mod timeout;
 mod transaction;
@@ -30,7 +30,6 @@ use rusqlite::Connection;
 
 pub(crate) use output::Output;
 pub(crate) use owned::OwnedSession;
-pub(crate) use settings::Settings;
 
 use crate::error::{SqlError, SqlResult};
 use crate::functions::SessionFacts;

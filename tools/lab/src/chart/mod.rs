@@ -2,7 +2,7 @@
 
 mod dots;
 mod lines;
-mod spec;
+pub(crate) mod spec;
 
 use std::fmt::Write;
 

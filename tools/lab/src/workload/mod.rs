@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 pub use library::{all, find};
 
-use crate::chart::ChartSpec;
+use crate::chart::spec::ChartSpec;
 
 /// One question with everything that is needed to answer it.
 #[derive(Debug, Clone, Deserialize)]
