@@ -10,8 +10,12 @@ use onetrip_client::types::Type;
 use onetrip_client::{Bulk, BulkError, Error, Param, TransactionStatus, Typed, Usage};
 
 const WAYS: [Bulk; 4] = [Bulk::Auto, Bulk::Pipeline, Bulk::Unnest, Bulk::Copy];
-/// Enough for `Auto` to choose.
-const MANY: i32 = 2000;
+/// Enough for `Auto` to choose COPY.
+const MANY: i32 = 4000;
+/// For these it chooses arrays.
+const SOME: i32 = 400;
+/// And for these COPY, as soon as it knows the table.
+const FEW: i32 = 60;
 const TABLE: &str =
     "CREATE TEMP TABLE bulk (id int PRIMARY KEY CHECK (id >= 0), a numeric(10,2), b varchar(9),
      c bytea, d timestamptz, e bool, f float8, g jsonb, h int[])";
@@ -75,7 +79,7 @@ fn every_way_writes_the_same_rows() {
             continue;
         }
         let done = done.unwrap();
-        assert_eq!(done.rows, 2000, "{way:?}");
+        assert_eq!(done.rows, 4000, "{way:?}");
         let chosen = if way == Bulk::Auto { Bulk::Copy } else { way };
         assert_eq!(done.way, chosen);
         let all = "SELECT string_agg(bulk::text, '|' ORDER BY id) FROM bulk";
@@ -125,8 +129,8 @@ fn far_from_the_server_auto_asks_only_where_it_saves_a_trip() {
         client.execute("SELECT 1", &[]).unwrap();
     }
     assert!(client.core().round_trip() >= Some(Duration::from_millis(16)));
-    let keys: Vec<i32> = (0..15 * MANY).collect();
-    let (few, all) = (&keys[..2000], &keys[..]);
+    let keys: Vec<i32> = (0..30_000).collect();
+    let (few, all) = (&keys[..4000], &keys[..]);
     // The pipeline asks beside its sets; from then on a guard travels along.
     for (sets, way) in [(few, Bulk::Pipeline), (few, Bulk::Copy), (all, Bulk::Copy)] {
         client.script("TRUNCATE bulk").unwrap();
@@ -179,7 +183,7 @@ const COUNTING: &str = "CREATE OR REPLACE FUNCTION counting() RETURNS trigger LA
 #[test]
 fn a_guard_finds_what_another_session_has_changed() {
     for begins in [false, true] {
-        for (count, known) in [(150, Bulk::Unnest), (MANY, Bulk::Copy)] {
+        for (count, known) in [(FEW, Bulk::Copy), (SOME, Bulk::Unnest), (MANY, Bulk::Copy)] {
             let mut client = shared_table("guarded", "id int, seen bigint");
             let mut other = Client::connect(&Server::shared().url()).unwrap();
             let insert = |client: &mut Client| {
@@ -223,8 +227,52 @@ fn a_guard_finds_what_another_session_has_changed() {
 }
 
 #[test]
+fn a_guard_finds_that_a_name_means_another_table() {
+    for count in [FEW, SOME, MANY] {
+        let mut client = shared_table("shadowed", "id int");
+        client.script("DROP SCHEMA IF EXISTS nearer CASCADE; CREATE SCHEMA nearer").unwrap();
+        client.script("SET search_path = nearer, public").unwrap();
+        for way in [Bulk::Pipeline, if count == SOME { Bulk::Unnest } else { Bulk::Copy }] {
+            // The first sets of so many are asked about in a trip of their own.
+            let done = insert_ids(&mut client, "shadowed", count, false).unwrap();
+            assert!(done.way == way || count == MANY, "{count} sets: {:?}", done.way);
+        }
+        // A statement that is prepared goes on to mean the table that it meant.
+        Client::connect(&Server::shared().url())
+            .unwrap()
+            .script("CREATE TABLE nearer.shadowed (id int)")
+            .unwrap();
+        let done = insert_ids(&mut client, "shadowed", count, false).unwrap();
+        assert_eq!(done.way, Bulk::Pipeline, "{count} sets");
+        let found =
+            "SELECT (SELECT count(*) FROM public.shadowed) || ' ' || (SELECT count(*) FROM nearer.shadowed)";
+        assert_eq!(text(&mut client, found), format!("{} 0", 3 * count), "{count} sets");
+    }
+    let mut client = shared_table("shadowed", "id int");
+    client.script("DROP SCHEMA nearer CASCADE; DROP TABLE shadowed").unwrap();
+}
+
+#[test]
+fn sets_go_one_by_one_where_the_server_has_forgotten_their_statement() {
+    let mut client = shared_table("forgotten", "id int");
+    let insert = |client: &mut Client| {
+        let done = insert_ids(client, "forgotten", SOME, false).unwrap();
+        assert_eq!(done.rows, u64::try_from(SOME).unwrap());
+        done.way
+    };
+    assert_eq!((insert(&mut client), insert(&mut client)), (Bulk::Pipeline, Bulk::Unnest));
+    // The client does not see it, as behind a pooler that changes servers.
+    client.script("DO $$ BEGIN EXECUTE 'DEALLOCATE ALL'; END $$").unwrap();
+    // Each statement that it has prepared is missing once: that of a set, the question, the guard, the arrays.
+    let ways: Vec<Bulk> = (0..7).map(|_| insert(&mut client)).collect();
+    assert_eq!((ways[0], ways[6]), (Bulk::Pipeline, Bulk::Unnest), "{ways:?}");
+    assert_eq!(text(&mut client, "SELECT count(*)::text FROM forgotten"), (9 * SOME).to_string());
+    client.script("DROP TABLE forgotten").unwrap();
+}
+
+#[test]
 fn the_first_set_fails_of_a_table_that_is_gone() {
-    for count in [150, MANY] {
+    for count in [FEW, SOME, MANY] {
         let mut client = shared_table("gone", "id int");
         for _ in 0..2 {
             insert_ids(&mut client, "gone", count, false).unwrap();
@@ -246,8 +294,8 @@ fn a_transaction_that_keeps_its_snapshot_goes_one_by_one() {
         .script("CREATE TRIGGER seen BEFORE INSERT ON kept_back FOR EACH ROW EXECUTE FUNCTION counting()")
         .unwrap();
     let done = insert_ids(&mut client, "kept_back", MANY, false).unwrap();
-    assert_eq!((done.way, done.rows), (Bulk::Pipeline, 2000));
-    assert_eq!(text(&mut client, "SELECT sum(seen)::text FROM kept_back"), "1999000");
+    assert_eq!((done.way, done.rows), (Bulk::Pipeline, 4000));
+    assert_eq!(text(&mut client, "SELECT sum(seen)::text FROM kept_back"), "7998000");
     client.rollback().unwrap();
     client.script("DROP TABLE kept_back").unwrap();
 }
@@ -278,7 +326,7 @@ fn who_may_not_ask_about_a_table_goes_one_by_one() {
             }
         }
     }
-    assert_eq!(client.execute("SELECT FROM plain", &[]).unwrap(), 3 * 2150);
+    assert_eq!(client.execute("SELECT FROM plain", &[]).unwrap(), 3 * 4150);
     drop((client, owner_there));
     owner.script("DROP DATABASE closed WITH (FORCE)").unwrap();
     owner.script("DROP ROLE asking").unwrap();
@@ -340,8 +388,8 @@ fn auto_goes_one_by_one_where_another_way_could_differ() {
         let sets: Vec<[&dyn Param; 1]> = keys.iter().map(|key| [key as &dyn Param]).collect();
         let insert = "INSERT INTO special (id) VALUES ($1)";
         let done = client.execute_many_by(Bulk::Auto, insert, sets.iter().map(|set| &set[..])).unwrap();
-        assert_eq!((done.rows, done.way), (2000, expected), "{setup}");
-        assert_eq!(client.execute("SELECT FROM special", &[]).unwrap(), 2000, "{setup}");
+        assert_eq!((done.rows, done.way), (4000, expected), "{setup}");
+        assert_eq!(client.execute("SELECT FROM special", &[]).unwrap(), 4000, "{setup}");
     };
     way_of("SELECT 1", Bulk::Copy);
     way_of("ALTER TABLE special ADD own int GENERATED ALWAYS AS IDENTITY", Bulk::Unnest);
@@ -376,7 +424,7 @@ fn a_statement_that_is_no_plain_insertion_goes_one_by_one() {
     let sets = || sets.iter().map(|set| &set[..]);
     let returning = "INSERT INTO bulk (id) VALUES ($1) RETURNING id";
     let done = client.execute_many_by(Bulk::Auto, returning, sets()).unwrap();
-    assert_eq!((done.rows, done.way), (2000, Bulk::Pipeline));
+    assert_eq!((done.rows, done.way), (4000, Bulk::Pipeline));
     for way in [Bulk::Unnest, Bulk::Copy] {
         let failed = client.execute_many_by(way, returning, sets()).unwrap_err();
         assert!(matches!(failed.error, Error::Usage(Usage::NotPlainInsert)), "{failed}");
@@ -397,14 +445,14 @@ fn values_of_several_kinds_find_their_way() {
     let typed: Vec<Typed<'_>> = ids.iter().map(|id| Typed(&Type::INT4, id)).collect();
     let mut sets: Vec<[&dyn Param; 1]> = typed.iter().map(|value| [value as &dyn Param]).collect();
     let done = client.execute_many_by(Bulk::Auto, KEYS, sets.iter().map(|set| &set[..])).unwrap();
-    assert_eq!((done.rows, done.way), (2000, Bulk::Unnest));
+    assert_eq!((done.rows, done.way), (4000, Bulk::Unnest));
     client.script("TRUNCATE bulk").unwrap();
     let long = Typed(&Type::INT8, &1500i64);
     sets[1500] = [&long];
     let done = client.execute_many_by(Bulk::Auto, KEYS, sets.iter().map(|set| &set[..])).unwrap();
-    assert_eq!(done.rows, 2000);
+    assert_eq!(done.rows, 4000);
     let sum = "SELECT sum(id)::text FROM bulk";
-    assert_eq!(text(&mut client, sum), "1999000");
+    assert_eq!(text(&mut client, sum), "7998000");
     client.script("TRUNCATE bulk").unwrap();
     let failed = client.execute_many_by(Bulk::Unnest, KEYS, sets.iter().map(|set| &set[..])).unwrap_err();
     assert_eq!(failed.set, Some(1500), "{failed}");
@@ -441,7 +489,7 @@ fn the_client_that_awaits_has_the_same_ways() {
             let sets: Vec<[&(dyn Param + Sync); 1]> =
                 keys.iter().map(|key| [key as &(dyn Param + Sync)]).collect();
             let done = client.execute_many_by(way, KEYS, sets.iter().map(|set| &set[..])).await.unwrap();
-            assert_eq!(done.rows, 2000, "{way:?}");
+            assert_eq!(done.rows, 4000, "{way:?}");
         }
         keys[77] = 76;
         let sets: Vec<[&(dyn Param + Sync); 1]> =

@@ -182,7 +182,12 @@ impl Connection {
     }
 
     fn handle_bound(&mut self) -> Handled {
-        self.take_due(Due::BIND)?;
+        let Awaited { slot, due, .. } = self.take_due(Due::BIND)?;
+        if due.is_empty() {
+            self.statements.release(slot);
+            self.queue.pop_front();
+            return Ok(None);
+        }
         Ok(self.front_operation()?.map(|operation| Event::Bound { operation }))
     }
 
@@ -310,10 +315,11 @@ impl Connection {
                 Ok(self.fail_operation(&front, shielded, error))
             }
             Kind::Own => {
+                let error = self.explained(&front, error);
                 self.drop_front();
                 self.skipping = Some(match self.block.stopped_by {
                     Some(by) => Skipping::By(by),
-                    None => Skipping::Inherited(Box::new(error.into())),
+                    None => Skipping::Inherited(Box::new(error)),
                 });
                 Ok(None)
             }

@@ -372,6 +372,22 @@ impl Connection {
         self.book(id, Kind::Own, slot, number, due, Format::Text);
     }
 
+    /// Makes the server lock a statement's tables until the end of the transaction: by a Bind that nothing executes, which
+    /// costs a third of a Parse, or where it is not prepared by that.
+    pub(super) fn put_lock(&mut self, id: u64, text: &str, parameters: &[&dyn Param]) {
+        let slot = self.statements.acquire(text, parameters);
+        let start = self.stream.out.len();
+        let is_ready =
+            self.statements[slot].standing == Standing::Ready && !self.statements.needs_parse(slot);
+        if is_ready && self.put_bind(slot, &Request::new(text, parameters)).is_ok() {
+            let number = self.statements[slot].number;
+            return self.book(id, Kind::Own, slot, number, Due::BIND, Format::Text);
+        }
+        self.stream.out.truncate(start);
+        self.statements.release(slot);
+        self.put_prepare_anew(id, text, parameters);
+    }
+
     fn put_parse(&mut self, slot: Slot, keeps: bool) -> Due {
         self.statements.rename(slot, keeps);
         let statement = &self.statements[slot];

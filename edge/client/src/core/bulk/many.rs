@@ -5,8 +5,8 @@ use super::insert::Insert;
 use super::tables::{FACTS, Facts};
 use super::values::{self, Misfit};
 use super::{
-    Bulk, BulkDone, BulkError, COPY_SETS_MIN, KNOWN_SETS_MIN, Piece, Sets, parameter_types, pays,
-    push_arrays, push_locked, with_set,
+    ARRAYS_SETS, Bulk, BulkDone, BulkError, KNOWN_SETS_MIN, Piece, Sets, parameter_types, pays, push_arrays,
+    push_guard, push_locked, with_set,
 };
 use crate::core::{Connection, OnError, OperationId, Request};
 use crate::{Error, Outcome, Usage};
@@ -145,7 +145,7 @@ impl Many {
     fn best(&self, facts: Facts, count: usize) -> Bulk {
         let is_copied = facts.copied && self.insert.as_ref().is_some_and(Insert::names_columns);
         match facts.same {
-            true if self.types.is_some() && (count < COPY_SETS_MIN || !is_copied) => Bulk::Unnest,
+            true if self.types.is_some() && (ARRAYS_SETS.contains(&count) || !is_copied) => Bulk::Unnest,
             true if is_copied => Bulk::Copy,
             _ => Bulk::Pipeline,
         }
@@ -197,8 +197,10 @@ impl Many {
     fn start(&mut self, core: &mut Connection, sets: &dyn Sets) -> Result<ManyStep, BulkError> {
         core.begin_block(OnError::Abort)?;
         if let (Asks::Along, Some(insert)) = (self.asks, &self.insert) {
-            // In a transaction of its own, so that its failure is nobody's.
-            let asked = core.push(&Request::new(FACTS, &[&insert.table]), Some(OnError::Continue))?;
+            // In a transaction of its own, so that its failure is nobody's. What is prepared from here on is about the table
+            // that the answer is about.
+            let asked =
+                push_locked(core, FACTS, Some(OnError::Continue), &self.statement, sets, &[&insert.table])?;
             self.asks = Asks::Beside(asked);
         }
         if self.begins && core.transaction_status() == TransactionStatus::Failed {
@@ -211,13 +213,14 @@ impl Many {
             (Asks::First, Some(insert)) => {
                 // In a transaction an error of the question is nobody's.
                 let on_error = core.block_in_transaction().then_some(OnError::Continue);
-                let asked = push_locked(core, FACTS, on_error, &self.statement, sets, &insert.table)?;
+                let asked = push_locked(core, FACTS, on_error, &self.statement, sets, &[&insert.table])?;
                 self.stage = Stage::Asked(asked);
                 Ok(ManyStep::Answer(asked))
             }
             (Asks::Guarded, Some(insert)) => {
-                let guard = Facts::guard(self.way == Bulk::Copy);
-                let guard = push_locked(core, guard, None, &self.statement, sets, &insert.table)?;
+                let facts = core.tables.get(&insert.table).unwrap_or_default();
+                let guard = facts.guard(&insert.table, self.way == Bulk::Copy);
+                let guard = push_guard(core, &guard, &self.statement, sets)?;
                 self.asks = Asks::GuardedBy(guard);
                 self.push_next(core, sets)
             }
@@ -237,17 +240,25 @@ impl Many {
         answer.is_ok()
     }
 
-    /// Takes what was asked beside the sets, or what a guard has found.
+    /// Takes what was asked beside the sets, or what a guard has found: other facts than were known are too few for
+    /// another way.
     fn hear(&self, core: &mut Connection) {
         match self.asks {
             Asks::Beside(asked) => {
-                let facts = Facts::of(&core.take_result(asked));
-                self.remember(core, facts);
+                let answer = core.take_result(asked);
+                // Where the server has forgotten the question it is asked again.
+                if !answer.as_ref().is_err_and(is_stale) {
+                    self.remember(core, Facts::of(&answer));
+                }
             }
-            // Others than were known: too few for another way.
-            Asks::GuardedBy(_) if self.failed_guard(core).is_some() => {
-                self.remember(core, Facts::default());
-            }
+            Asks::GuardedBy(_) => match (self.failed_guard(core), &self.insert) {
+                // It was not asked: the server has forgotten the statement.
+                (Some(error), Some(insert)) if is_stale(error) => {
+                    core.tables.forget(&insert.table);
+                }
+                (Some(_), _) => self.remember(core, Facts::default()),
+                (None, _) => {}
+            },
             _ => {}
         }
     }
@@ -409,10 +420,11 @@ impl Many {
     /// Whether the sets go one by one next: because only so it can be told which of them fails, or because a guard has
     /// failed. Nothing of them holds.
     fn goes_again(&self, core: &Connection, failed: &BulkError) -> bool {
-        // Classes of what a row can do wrong, of what only the rewritten statement can, and of what guards fail with.
+        // Classes of what a row can do wrong, of what only the rewritten statement can, and of what guards fail with, which
+        // is also that the server has forgotten a statement.
         let class = failed.error.sqlstate().and_then(|code| code.get(..2));
         let is_of_a_row =
-            class.is_some_and(|class| ["0A", "21", "22", "23", "42", "44", "P0"].contains(&class));
+            class.is_some_and(|class| ["0A", "21", "22", "23", "26", "42", "44", "P0"].contains(&class));
         // In a transaction of its own there is nothing else to lose.
         let is_alone = self.begins || core.transaction_status() == TransactionStatus::Idle;
         let is_open = failed.set.is_none() && is_of_a_row && is_alone;
@@ -433,4 +445,9 @@ impl Many {
         self.pushed.clear();
         self.stage = Stage::Start;
     }
+}
+
+/// Whether the server has forgotten the statement.
+fn is_stale(error: &Error) -> bool {
+    matches!(error, Error::Server(error) if error.is_about_a_stale_statement())
 }

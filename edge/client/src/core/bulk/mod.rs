@@ -9,13 +9,14 @@
 //! Each is a block that aborts. So outside a transaction, all of it is kept or nothing.
 //!
 //! `Auto` has to know whether the table lets another way mean the same. The question is asked in the same transaction,
-//! behind a Parse of the statement. From that on the server locks the table, so that the answer holds until the end.
+//! behind a Parse of the statement, or a Bind of it that runs nothing. From that on the server locks the table, so that the
+//! answer holds until the end.
 //! `Auto` asks in one of three ways:
 //!
 //! ```text
 //!   first    Parse, facts, Flush   (waits)   another way … Sync    a trip: only if so many sets save more than that
-//!   along    facts, Sync, op op op … Sync                          no trip: for the next call, which may be guarded
-//!   guarded  Parse, guard, another way … Sync                      no trip: the guard fails if the facts are others now
+//!   along    Parse, facts, Sync, op op op … Sync                   no trip: for the next call, which may be guarded
+//!   guarded  Bind, guard, another way … Sync                       no trip: the guard fails if the facts are others now
 //! ```
 //!
 //! A guard that fails undoes nothing that the caller has done, since it is used outside a transaction only, or in one
@@ -26,6 +27,7 @@ mod many;
 mod tables;
 mod values;
 
+use std::ops::Range;
 use std::time::Duration;
 
 use onetrip_wire::pg::{Format, Oid};
@@ -39,13 +41,14 @@ pub(super) use tables::Tables;
 pub use values::put_copy_text;
 
 /// Sets from which on `Auto` looks for another way than the pipeline, if it knows the table.
-const KNOWN_SETS_MIN: usize = 100;
+const KNOWN_SETS_MIN: usize = 50;
 
 /// Sets from which on `Auto` asks about a table before anything else.
 const ASKED_SETS_MIN: usize = 1000;
 
-/// Sets from which on COPY is faster than arrays.
-const COPY_SETS_MIN: usize = 2000;
+/// Sets for which arrays are faster than COPY. Arrays take longer to begin with; for each of its first 1,000 rows COPY
+/// makes a place to keep it in, and arrays have to be taken apart.
+const ARRAYS_SETS: Range<usize> = 350..3500;
 
 /// What a set costs less by COPY or as arrays than in a pipeline, and what another way costs before its first set. Both
 /// are of the table of rows per second in docs/client.md: of what 1,000 and 10,000 rows take near the server.
@@ -169,17 +172,30 @@ fn push_arrays(
     core.push(&Request::new(text, &parameters), None)
 }
 
-/// Adds a question about a table, with `statement` prepared anew before it.
+/// Adds a question about a table, with `statement` prepared anew before it: so it is about the table that its name means now.
 fn push_locked(
     core: &mut Connection,
     question: &str,
     on_error: Option<OnError>,
     statement: &str,
     sets: &dyn Sets,
-    table: &str,
+    parameters: &[&dyn Param],
 ) -> Result<OperationId, Error> {
-    core.push_after(&Request::new(question, &[&table]), on_error, |core, id| {
+    core.push_after(&Request::new(question, parameters), on_error, |core, id| {
         with_set(sets, 0, |set| core.put_prepare_anew(id, statement, set));
+    })
+}
+
+/// Adds a guard, behind what locks the table of `statement`.
+fn push_guard(
+    core: &mut Connection,
+    guard: &str,
+    statement: &str,
+    sets: &dyn Sets,
+) -> Result<OperationId, Error> {
+    let request = Request { keeps: Some(true), ..Request::new(guard, &[]) };
+    core.push_after(&request, None, |core, id| {
+        with_set(sets, 0, |set| core.put_lock(id, statement, set));
     })
 }
 
