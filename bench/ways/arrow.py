@@ -35,6 +35,7 @@ WORKS = {
     ("onetrip", "table"): ("adbc", "table"),
     ("onetrip", "table, binary"): ("adbc", "table"),
     ("onetrip", "table, streamed"): ("adbc", "table"),
+    ("onetrip", "table, streamed, binary"): ("adbc", "table"),
     ("onetrip", "batches"): ("adbc", "batches"),
     ("onetrip", "batches, binary"): ("adbc", "batches"),
     ("onetrip", "numpy"): ("onetrip", "table"),
@@ -73,8 +74,8 @@ def work_of(way: str, work: str, query: str) -> Callable[[], Any]:
     import onetrip
 
     connection = onetrip.connect(autocommit=True)
-    if work == "table, streamed":
-        return lambda: pyarrow.table(connection.cursor().stream_arrow(query))
+    if work.startswith("table, streamed"):
+        return lambda: pyarrow.table(connection.cursor().stream_arrow(query, binary=is_binary))
     if work.startswith("table"):
         return lambda: connection.cursor(binary=is_binary).execute(query).fetch_arrow()
     if work == "numpy":

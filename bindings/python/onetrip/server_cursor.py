@@ -110,7 +110,7 @@ class ServerCursor(Moves, Cursor[Row]):
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """A capsule of Arrow's stream of the rows that are left, which fetches `itersize` rows at a time."""
-        batching = arrow.Batching(arrow.BATCH_ROWS)
+        batching = arrow.Batching(arrow.STREAM_ROWS)
         stream = arrow.ArrowStream(batching, self._arrow_batches(batching, None))
         return stream.__arrow_c_stream__(requested_schema)
 

@@ -220,7 +220,7 @@ class AsyncCursor(BaseCursor[Row]):
         params: Params = None,
         *,
         binary: bool | None = None,
-        size: int = arrow.BATCH_ROWS,
+        size: int = arrow.STREAM_ROWS,
     ) -> AsyncArrowStream:
         """Runs a statement and gives out its rows as batches of Arrow as they arrive, each of `size` rows, so that a long
         result does not fill the memory. Leaving it early interrupts the statement: close it then."""

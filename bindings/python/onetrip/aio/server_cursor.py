@@ -114,7 +114,7 @@ class AsyncServerCursor(Moves, AsyncCursor[Row]):
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """A capsule of Arrow's stream of the rows that are left, which fetches `itersize` rows at a time."""
         raise NotSupportedError("the rows of this cursor are awaited: use fetch_arrow()")  # Awaiting only
-        # Blocking only: batching = arrow.Batching(arrow.BATCH_ROWS)
+        # Blocking only: batching = arrow.Batching(arrow.STREAM_ROWS)
         # Blocking only: stream = arrow.AsyncArrowStream(batching, self._arrow_batches(batching, None))
         # Blocking only: return stream.__arrow_c_stream__(requested_schema)
 
