@@ -57,7 +57,7 @@ NotifyHandler = Callable[[Notify], None]
 class SessionState(Generic[Row]):
     """The state of a connection that no server keeps."""
 
-    # The pool that has given it out, since when, when it was made, when it is to end, and whether nobody had it before.
+    # The pool that has given it out, since when, when a pool has made it, when it is to end, and whether nobody had it before.
     _pool: Any = None
     _taken_at = _made_at = _ends_at = 0.0
     _is_new = False

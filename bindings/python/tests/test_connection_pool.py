@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import threading
 import time
+import warnings
+import weakref
 from typing import Any
 
 import onetrip
@@ -35,6 +38,20 @@ def test_the_smallest_number_is_made_ahead(server: dict[str, Any]) -> None:
         pool.wait()
         assert pool.get_stats()["pool_size"] == 2
         assert pool.get_stats()["pool_min"] == 2
+
+
+def test_a_pool_that_nobody_has_any_more_ends_without_a_warning(server: dict[str, Any]) -> None:
+    pool = pool_of(server, min_size=2, max_size=2)
+    pool.wait()
+    with pool.connection() as connection:
+        connection.execute("SELECT 1")
+    gone = weakref.ref(pool)
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        del pool, connection
+        gc.collect()
+    assert gone() is None
+    assert [str(warning.message) for warning in warned if warning.category is ResourceWarning] == []
 
 
 def test_a_burst_waits_in_order(server: dict[str, Any]) -> None:

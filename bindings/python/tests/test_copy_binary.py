@@ -9,6 +9,7 @@ import decimal
 import io
 import struct
 import uuid
+import zoneinfo
 from collections.abc import Iterator
 from typing import Any
 
@@ -167,6 +168,9 @@ PLAIN: dict[str, list[Any]] = {
     "timestamptz": [
         dt.datetime(2026, 1, 2, 3, 4, tzinfo=dt.timezone.utc),
         dt.datetime(2026, 1, 2, 3, 4, tzinfo=dt.timezone(dt.timedelta(hours=5, minutes=30))),
+        dt.datetime(2026, 1, 2, 3, 4, tzinfo=zoneinfo.ZoneInfo("UTC")),
+        dt.datetime(2026, 1, 2, 3, 4, tzinfo=zoneinfo.ZoneInfo.no_cache("UTC")),
+        dt.datetime(2026, 7, 2, 3, 4, tzinfo=zoneinfo.ZoneInfo("Europe/Rome")),
     ],
     "interval": [dt.timedelta(), dt.timedelta(-1, 5, 7), dt.timedelta.max, "1 mon"],
     "uuid": [uuid.UUID(int=0), uuid.UUID(int=2**128 - 1), "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"],

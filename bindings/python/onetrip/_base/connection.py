@@ -52,8 +52,8 @@ class BaseConnection(SessionState[Row]):
         return f"<{name} {self._shown()} ({self.info.dsn}) at 0x{id(self):x}>"
 
     def __del__(self, _warn: Any = warnings.warn) -> None:
-        # One of a pool ends with the program, and one that could not be made was never open.
-        if self.__dict__.get("_is_closed", True) or self._pool is not None or self.closed:
+        # One that a pool has made ends with the program, and one that could not be made was never open.
+        if self.__dict__.get("_is_closed", True) or self._made_at or self.closed:
             return
         _warn(f"{object.__repr__(self)} was left open: use 'with', or .close()", ResourceWarning, source=self)
 

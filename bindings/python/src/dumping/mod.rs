@@ -370,13 +370,28 @@ fn micros(time: &impl PyTimeAccess) -> i64 {
         + i64::from(time.get_microsecond())
 }
 
+/// Whether a zone is one of the two objects that most programs have for UTC. Another may be UTC, too.
+fn is_utc(zone: &Bound<'_, PyTzInfo>) -> PyResult<bool> {
+    static NAMED: PyOnceLock<Option<Py<PyAny>>> = PyOnceLock::new();
+    let py = zone.py();
+    if zone.is(&*PyTzInfo::utc(py)?) {
+        return Ok(true);
+    }
+    // As long as somebody has it, ZoneInfo gives no second one; without the data of time zones there is none.
+    let named = NAMED.get_or_init(py, || {
+        let class = py.import("zoneinfo").and_then(|module| module.getattr("ZoneInfo"));
+        class.and_then(|class| class.call1(("UTC",))).ok().map(Bound::unbind)
+    });
+    Ok(named.as_ref().is_some_and(|named| zone.is(named)))
+}
+
 /// Microseconds to the east, if there is a zone. `None` for a zone that does not say it.
 fn offset_of<'py>(
     value: &Bound<'py, PyAny>,
     zone: Option<Bound<'py, PyTzInfo>>,
 ) -> PyResult<Option<Option<i64>>> {
     let Some(zone) = zone else { return Ok(Some(None)) };
-    if zone.is(&*PyTzInfo::utc(value.py())?) {
+    if is_utc(&zone)? {
         return Ok(Some(Some(0)));
     }
     let offset = value.call_method0(pyo3::intern!(value.py(), "utcoffset"))?;

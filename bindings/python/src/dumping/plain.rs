@@ -3,10 +3,10 @@
 use onetrip_client::types::Type;
 use pyo3::prelude::*;
 use pyo3::types::{
-    PyBool, PyBytes, PyDate, PyDateTime, PyDelta, PyFloat, PyInt, PyString, PyTime, PyTzInfo, PyTzInfoAccess,
+    PyBool, PyBytes, PyDate, PyDateTime, PyDelta, PyFloat, PyInt, PyString, PyTime, PyTzInfoAccess,
 };
 
-use super::{UUID, days, interval, is_of, micros, uuid};
+use super::{UUID, days, interval, is_of, is_utc, micros, uuid};
 use crate::binary::{self, DAY};
 
 /// How the values of a column are written, which its type says once for all of them.
@@ -79,9 +79,7 @@ impl Plain {
                 let moment = value.cast_exact::<PyDateTime>().ok()?;
                 let is_right = match moment.get_tzinfo() {
                     None => matches!(self, Self::Timestamp),
-                    Some(zone) => {
-                        matches!(self, Self::TimestampTz) && zone.is(&*PyTzInfo::utc(value.py()).ok()?)
-                    }
+                    Some(zone) => matches!(self, Self::TimestampTz) && is_utc(&zone).ok()?,
                 };
                 if !is_right {
                     return None;

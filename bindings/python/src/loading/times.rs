@@ -217,15 +217,15 @@ impl Times {
         if self.kind == Kind::Timestamp {
             return Some(timestamp(py, day, clock, None));
         }
-        let utc = || {
-            let utc = PyTzInfo::utc(py)?.to_owned();
-            let made = timestamp(py, day, clock, Some(&utc))?;
-            match &self.zone {
-                Some(zone) => made.call_method1("astimezone", (zone.info.bind(py),)),
-                None => Ok(made),
+        let in_zone = || match &self.zone {
+            Some(zone) if zone.is_utc => timestamp(py, day, clock, Some(zone.info.bind(py))),
+            Some(zone) => {
+                let made = timestamp(py, day, clock, Some(&PyTzInfo::utc(py)?.to_owned()))?;
+                made.call_method1(pyo3::intern!(py, "astimezone"), (zone.info.bind(py),))
             }
+            None => timestamp(py, day, clock, Some(&PyTzInfo::utc(py)?.to_owned())),
         };
-        Some(utc())
+        Some(in_zone())
     }
 
     /// A timestamp with an offset, in the session's zone.
