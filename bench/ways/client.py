@@ -6,13 +6,15 @@
 
 `pipeline` is 100 × {insert, 4 updates} and COMMIT in one block, `continue` the same with every operation shielded by a
 savepoint, `select` 1,000 selects of one row, one after the other, `lobs` large objects of 10 MB, all of each, beside
-bytea of the same bytes by libpq. `bulk` is execute_many in each of its ways, which libpq has no counterpart to. Rust is
-edge/client/examples/measure.rs, C is bench/client/libpq.c. Both run right after each other in every round, in turns first;
+bytea of the same bytes by libpq. `bulk` is execute_many in each of its ways, which libpq has no counterpart to, and
+`bulk-python` is executemany of the Python package. Rust is edge/client/examples/measure.rs, C is bench/client/libpq.c, Python is
+bench/client/many.py. Both run right after each other in every round, in turns first;
 ratios are medians of the
 rounds' ratios. Near the server, program and server share one core; CPU is that of the client's thread.
 
 The rows that the server counted have to be the same, or the bench ends. The exit code is 1 where a bar is missed.
-With --write the tables go into bench/results. Needs a C compiler, libpq-dev, and what `make build` makes.
+With --write the tables go into bench/results. Needs a C compiler, libpq-dev, and what `make build` makes; for `bulk-python`,
+the package onetrip in the Python that runs it.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ import records
 from processors import take_priority
 
 REPOSITORY = records.REPOSITORY
-TABLES = ("peers", "bulk")
+TABLES = ("peers", "bulk", "bulk-python")
 BENCH = records.case("client")
 TARGET = BENCH["target"]
 RTTS_MS: list[float] = BENCH["distances_ms"]
@@ -44,6 +46,7 @@ BLOCKS = {float(rtt): count for rtt, count in BENCH["blocks"].items()}
 """Blocks of one program in one round, by the distance."""
 LOB_BYTES: int = BENCH["lobs"]["bytes"]
 BULK_WAYS = {"one by one": "Pipeline", "unnest": "Unnest", "copy": "Copy", "auto": "Auto"}
+MANY_WAYS = {"pipeline": "pipeline", "unnest": "unnest", "copy": "copy", "auto": "auto"}
 PROGRAM_SECONDS_MAX = 120
 PIPELINE_NEAR_MAX, PIPELINE_FAR_MAX = TARGET["pipeline_near_max"], TARGET["pipeline_far_max"]
 CPU_US_MAX = TARGET["cpu_us_max"]
@@ -63,6 +66,9 @@ INSERT INTO large SELECT id, lo_from_bytea(0, set_byte(body, 0, id)), set_byte(b
 FROM generate_series(1, {count}) AS id,
      (SELECT string_agg(decode(md5(n::text), 'hex'), '') AS body FROM generate_series(1, {bytes} / 16) AS n) AS made;
 """
+
+Program = list[str]
+"""How a program is started."""
 
 Medians = tuple[float, float]
 """Seconds of a block, and microseconds of CPU of a statement."""
@@ -85,7 +91,7 @@ def main() -> int:
         return 1
     print("\n\n".join(text.values()))
     for table, shown in text.items() if options.write else ():
-        records.write("client" if table == "peers" else "bulk", shown)
+        records.write("client" if table == "peers" else table, shown)
     for line in missed:
         print(f"bench: client: missed: {line}", file=sys.stderr)
     return 1 if missed else 0
@@ -111,7 +117,7 @@ def parse() -> argparse.Namespace:
 
 def measure(options: argparse.Namespace, folder: Path) -> tuple[dict[str, str], list[str]]:
     """The tables as text, and the bars that were missed."""
-    rust, libpq = options.measure or build_rust(), build_c(folder / "libpq")
+    rust, libpq = [str(options.measure or build_rust())], [str(build_c(folder / "libpq"))]
     has_lobs = "peers" in options.table and options.lobs and 0.0 in options.rtt
     known = folder / "known.sql"
     known.write_text(KNOWN + (LARGE.format(count=options.lobs, bytes=LOB_BYTES) if has_lobs else ""))
@@ -121,7 +127,9 @@ def measure(options: argparse.Namespace, folder: Path) -> tuple[dict[str, str], 
         if "peers" in options.table:
             tables["peers"] = peers(options, bench, bool(has_lobs))
         if "bulk" in options.table:
-            tables["bulk"] = bench.bulk()
+            tables["bulk"] = bench.bulk(rust, BULK_WAYS)
+        if "bulk-python" in options.table:
+            tables["bulk-python"] = bench.bulk([sys.executable, str(REPOSITORY / "bench/client/many.py")], MANY_WAYS)
     return tables, bench.missed
 
 
@@ -169,7 +177,7 @@ def header(options: argparse.Namespace) -> str:
 class Bench:
     """Runs both programs against one server."""
 
-    def __init__(self, options: argparse.Namespace, rust: Path, libpq: Path, server: pgserver.Address) -> None:
+    def __init__(self, options: argparse.Namespace, rust: Program, libpq: Program, server: pgserver.Address) -> None:
         self.options, self.rust, self.libpq = options, rust, libpq
         self.environment = os.environ | server.env()
         self.server = server
@@ -215,30 +223,32 @@ class Bench:
         work = f"lobs: {self.options.lobs} × {LOB_BYTES // 1_000_000} MB"
         return row(work, 0, rust, libpq, ratios, bar, self.judge(is_kept, "lobs"))
 
-    def bulk(self) -> str:
+    def bulk(self, program: Program, ways: dict[str, str]) -> str:
         """Rows per second of each way of execute_many: medians of the rounds."""
         lines = [
             header(self.options),
             "",
-            f"| rows | RTT | {' | '.join(BULK_WAYS.values())} | Auto ÷ best | bar | kept |",
-            "|" + "---|" * (5 + len(BULK_WAYS)),
+            f"| rows | RTT | {' | '.join(ways.values())} | {list(ways.values())[-1]} ÷ best | bar | kept |",
+            "|" + "---|" * (5 + len(ways)),
         ]
         for rtt in BENCH["bulk"]["distances_ms"]:
             with self.link(rtt) as environment:
                 for rows in BENCH["bulk"]["rows"]:
-                    *others, auto = rates = self.rates(rows, environment, rtt == 0)
+                    *others, auto = rates = self.rates(program, ways, rows, environment, rtt == 0)
                     ratio = auto / max(others)
                     kept = self.judge(ratio >= AUTO_MIN, f"auto, {rows:,} rows at {rtt:g} ms: {ratio:.2f}")
                     cells = [f"{rows:,}", f"{rtt:g} ms", *(f"{rate:,.0f}" for rate in rates)]
                     lines.append(f"| {' | '.join(cells)} | {ratio:.2f} | ≥ {AUTO_MIN} | {kept} |")
         return "\n".join(lines)
 
-    def rates(self, rows: int, environment: dict[str, str], pinned: bool) -> list[float]:
+    def rates(
+        self, program: Program, ways: dict[str, str], rows: int, environment: dict[str, str], pinned: bool
+    ) -> list[float]:
         """Of each way, which take turns in every round."""
-        took: dict[str, list[float]] = {f"{way}:{rows}": [] for way in BULK_WAYS}
+        took: dict[str, list[float]] = {f"{way}:{rows}": [] for way in ways}
         for _ in range(self.options.rounds):
             for work, seconds in took.items():
-                run = self.run(self.rust, work, BENCH["bulk"]["blocks"], environment, pinned)
+                run = self.run(program, work, BENCH["bulk"]["blocks"], environment, pinned)
                 if run[2] != rows:
                     raise BenchError(f"{work}: the server counted {run[2]} rows")
                 seconds.append(run[0])
@@ -250,8 +260,8 @@ class Bench:
         found_rounds, count = [], rounds or self.options.rounds
         for number in range(count):
             order = [self.rust, self.libpq] if number % 2 else [self.libpq, self.rust]
-            found = {program: self.run(program, work, blocks, environment, pinned) for program in order}
-            rust, libpq = found[self.rust], found[self.libpq]
+            found = [self.run(program, work, blocks, environment, pinned) for program in order]
+            rust, libpq = found if number % 2 else reversed(found)
             if rust[2] != libpq[2]:
                 raise BenchError(f"{work}: the server counted {rust[2]} rows for Rust and {libpq[2]} for libpq")
             found_rounds.append((rust, libpq))
@@ -261,12 +271,12 @@ class Bench:
         return medians[0], medians[1], [rust[0] / libpq[0] for rust, libpq in found_rounds]
 
     def run(
-        self, program: Path, work: str, blocks: int, environment: dict[str, str], pinned: bool
+        self, program: Program, work: str, blocks: int, environment: dict[str, str], pinned: bool
     ) -> tuple[float, float, int]:
         """Medians of the blocks of one process: seconds, microseconds of CPU; and the rows."""
         cores = {0} if pinned else set(range(os.cpu_count()))
         os.sched_setaffinity(self.server.pid, cores)  # sessions of the server inherit it
-        command = ["taskset", "-c", ",".join(map(str, cores)), str(program), work, str(blocks)]
+        command = ["taskset", "-c", ",".join(map(str, cores)), *program, work, str(blocks)]
         done = subprocess.run(command, env=environment, text=True, capture_output=True, timeout=PROGRAM_SECONDS_MAX)
         if done.returncode != 0:
             raise BenchError(f"{command} ended with {done.returncode}:\n{done.stderr[-1000:]}")
@@ -274,7 +284,7 @@ class Bench:
         seconds, cpu = (statistics.median(float(line[part]) for line in lines) for part in (0, 1))
         if program == self.rust and len(lines[0]) > 3:
             self.memory_mib = max(float(line[3]) for line in lines)
-        way, where = "rust" if program == self.rust else "libpq", f"{self.rtt:g} ms"
+        way, where = Path(program[-1]).stem, f"{self.rtt:g} ms"
         for line in lines:
             records.keep(work=work, way=way, distance=where, seconds=float(line[0]), cpu_us=float(line[1]), rows=int(line[2]))
         return seconds, cpu, int(lines[0][2])

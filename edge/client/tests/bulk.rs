@@ -271,6 +271,41 @@ fn sets_go_one_by_one_where_the_server_has_forgotten_their_statement() {
 }
 
 #[test]
+fn a_value_that_does_not_fit_is_told_and_the_table_stays_known() {
+    let mut client = shared_table("fitting", "id int");
+    let insert = |client: &mut Client, first: &str| {
+        let values: Vec<String> =
+            (0..FEW).map(|id| if id == 0 { first.to_owned() } else { id.to_string() }).collect();
+        let sets: Vec<[&dyn Param; 1]> = values.iter().map(|value| [value as &dyn Param]).collect();
+        let statement = "INSERT INTO fitting (id) VALUES ($1)";
+        client.execute_many_by(Bulk::Auto, statement, sets.iter().map(|set| &set[..])).map(|done| done.way)
+    };
+    assert_eq!(insert(&mut client, "1").unwrap(), Bulk::Pipeline);
+    assert_eq!(insert(&mut client, "1").unwrap(), Bulk::Copy);
+    let failed = insert(&mut client, "one").unwrap_err();
+    assert_eq!((failed.set, failed.error.sqlstate()), (Some(0), Some("22P02")), "{failed}");
+    // It is asked about once more, as the guard has not run.
+    let ways: Vec<Bulk> = (0..2).map(|_| insert(&mut client, "1").unwrap()).collect();
+    assert_eq!(ways[1], Bulk::Copy, "{ways:?}");
+    assert_eq!(text(&mut client, "SELECT count(*)::text FROM fitting"), (4 * FEW).to_string());
+    client.script("DROP TABLE fitting").unwrap();
+}
+
+#[test]
+fn the_first_set_fails_of_a_table_that_never_was() {
+    let mut client = Client::connect(&Server::shared().url()).unwrap();
+    for count in [FEW, SOME, MANY] {
+        for begins in [false, true] {
+            let failed = insert_ids(&mut client, "never_was", count, begins).unwrap_err();
+            assert_eq!((failed.set, failed.error.sqlstate()), (Some(0), Some("42P01")), "{count}: {failed}");
+            if begins {
+                client.rollback().unwrap();
+            }
+        }
+    }
+}
+
+#[test]
 fn the_first_set_fails_of_a_table_that_is_gone() {
     for count in [FEW, SOME, MANY] {
         let mut client = shared_table("gone", "id int");

@@ -372,8 +372,8 @@ impl Connection {
         self.book(id, Kind::Own, slot, number, due, Format::Text);
     }
 
-    /// Makes the server lock a statement's tables until the end of the transaction: by a Bind that nothing executes, which
-    /// costs a third of a Parse, or where it is not prepared by that.
+    /// Makes the server lock a statement's tables until the end of the transaction: by a Bind that nothing executes, or
+    /// where it is not prepared by a Parse.
     pub(super) fn put_lock(&mut self, id: u64, text: &str, parameters: &[&dyn Param]) {
         let slot = self.statements.acquire(text, parameters);
         let start = self.stream.out.len();

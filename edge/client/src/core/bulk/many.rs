@@ -2,7 +2,7 @@ use onetrip_wire::pg::TransactionStatus;
 use postgres_types::Type;
 
 use super::insert::Insert;
-use super::tables::{FACTS, Facts};
+use super::tables::{FACTS, Facts, GUARD_FAILS};
 use super::values::{self, Misfit};
 use super::{
     ARRAYS_SETS, Bulk, BulkDone, BulkError, KNOWN_SETS_MIN, Piece, Sets, parameter_types, pays, push_arrays,
@@ -252,12 +252,12 @@ impl Many {
                 }
             }
             Asks::GuardedBy(_) => match (self.failed_guard(core), &self.insert) {
-                // It was not asked: the server has forgotten the statement.
-                (Some(error), Some(insert)) if is_stale(error) => {
-                    core.tables.forget(&insert.table);
+                (Some(error), _) if error.sqlstate() == Some(GUARD_FAILS) => {
+                    self.remember(core, Facts::default());
                 }
-                (Some(_), _) => self.remember(core, Facts::default()),
-                (None, _) => {}
+                // It has not run: a value does not fit, or the server has forgotten a statement.
+                (Some(_), Some(insert)) => core.tables.forget(&insert.table),
+                _ => {}
             },
             _ => {}
         }

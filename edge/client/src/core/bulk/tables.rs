@@ -12,8 +12,8 @@ const TABLES_MAX: usize = 256;
 /// Whether rows of a table mean the same when they come by one statement.
 ///
 /// Triggers could look at the rows before theirs, and so could a foreign key into the table itself, which is made of
-/// triggers, too; a rule rewrites INSERT and not COPY. A transaction that keeps its snapshot does not see a trigger that was made after it, though the trigger
-/// runs.
+/// triggers, too; a rule rewrites INSERT and not COPY. A transaction that keeps its snapshot does not see a trigger that was
+/// made after it, though the trigger runs.
 macro_rules! same {
     () => {
         "c.relkind = 'r' AND NOT c.relhasrules \
@@ -40,6 +40,9 @@ pub(super) const FACTS: &str = concat!(
     copied!(),
     " FROM pg_catalog.pg_class c WHERE c.oid = pg_catalog.to_regclass($1)"
 );
+
+/// `division_by_zero`: what a guard fails with if the facts are others.
+pub(super) const GUARD_FAILS: &str = "22012";
 
 /// What was asked about a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
