@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import decimal
+import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -137,6 +138,51 @@ def test_auto_repeats_the_statement_where_that_could_differ(run: Run, connection
     connection.commit()
     rows = [(id,) for id in range(MANY)]
     assert run(KEYS, rows, "auto", True)[2] == run(KEYS, rows, "pipeline", True)[2]
+
+
+TYPED: dict[str, tuple[list[Any], str]] = {
+    # Type of the column: values, and how the third call sends them.
+    "bool": ([True, False, None], "COPY"),
+    "int4": ([-(2**31), 2**31 - 1, 0, None], "COPY"),
+    "int8": ([-(2**63), 2**63 - 1, 7], "COPY"),
+    "bigint": ([-1, 0, 255, None], "COPY"),
+    "smallint": ([-1, 0, 255, None], "INSERT"),
+    "float8": ([0.1, -0.0, float("inf"), float("nan"), None], "COPY"),
+    "float4": ([0.1, 1e30, None], "INSERT"),
+    "text": (["", "zwölf 🙂", "\\N", "a\tb\n\\.", None], "COPY"),
+    "varchar(4)": (["", "four", "four   ", None], "COPY"),
+    "char(4)": (["", "four", "x", None], "COPY"),
+    "bytea": ([b"", b"\0\xff\\", None], "COPY"),
+    "date": ([dt.date(1, 1, 1), dt.date(9999, 12, 31), None], "COPY"),
+    "time": ([dt.time(), dt.time(23, 59, 59, 999999), None], "COPY"),
+    "timestamp": ([dt.datetime(1, 1, 1), dt.datetime(9999, 12, 31, 23, 59, 59, 999999), None], "COPY"),
+    "timestamp(3)": ([dt.datetime(2026, 1, 2, 3, 4, 5, 678500), None], "COPY"),
+    "timestamptz": ([dt.datetime(2026, 1, 2, tzinfo=dt.timezone(dt.timedelta(hours=5, minutes=30))), None], "COPY"),
+    "interval": ([dt.timedelta(), dt.timedelta(-1, 5, 7), None], "COPY"),
+    "uuid": ([uuid.UUID(int=0), uuid.UUID(int=2**128 - 1), None], "COPY"),
+    "numeric(10,2)": ([decimal.Decimal("1.005"), decimal.Decimal("-7"), None], "INSERT"),
+    "int4[]": ([[1, 2], [], [None, 3], None], "COPY"),
+}
+
+
+@pytest.mark.parametrize("name", TYPED)
+def test_values_go_by_copy_where_they_have_the_columns_types(connection: onetrip.Connection, name: str) -> None:
+    values, tag = TYPED[name]
+    rows = [(id, values[id % len(values)]) for id in range(60)]
+    found = []
+    for by in ("pipeline", "auto"):
+        connection.execute(f"CREATE TEMP TABLE typed_{by} (id int4, value {name})")
+        connection.commit()
+        cursor = connection.cursor()
+        for _ in range(3):
+            cursor.executemany(f"INSERT INTO typed_{by} (id, value) VALUES (%s, %s)", rows, by=by)
+            connection.commit()
+        found.append(connection.execute(f"SELECT id, value::text FROM typed_{by} ORDER BY 1, 2").fetchall())
+        connection.execute(f"DROP TABLE typed_{by}")
+        connection.commit()
+    assert found[0] == found[1]
+    assert len(found[1]) == 180
+    assert (cursor.statusmessage or "").split()[0] == tag
 
 
 def test_statements_that_are_no_plain_insertion(run: Run) -> None:

@@ -476,11 +476,11 @@ fn a_statement_that_is_no_plain_insertion_goes_one_by_one() {
 fn values_of_several_kinds_find_their_way() {
     let mut client = client();
     let ids: Vec<i32> = (0..MANY).collect();
-    // Of a type of their own, which arrays keep and COPY cannot; and one that differs from the others.
+    // Of a type of their own; and one that differs from the others.
     let typed: Vec<Typed<'_>> = ids.iter().map(|id| Typed(&Type::INT4, id)).collect();
     let mut sets: Vec<[&dyn Param; 1]> = typed.iter().map(|value| [value as &dyn Param]).collect();
     let done = client.execute_many_by(Bulk::Auto, KEYS, sets.iter().map(|set| &set[..])).unwrap();
-    assert_eq!((done.rows, done.way), (4000, Bulk::Unnest));
+    assert_eq!((done.rows, done.way), (4000, Bulk::Copy));
     client.script("TRUNCATE bulk").unwrap();
     let long = Typed(&Type::INT8, &1500i64);
     sets[1500] = [&long];
@@ -492,6 +492,93 @@ fn values_of_several_kinds_find_their_way() {
     let failed = client.execute_many_by(Bulk::Unnest, KEYS, sets.iter().map(|set| &set[..])).unwrap_err();
     assert_eq!(failed.set, Some(1500), "{failed}");
     assert_eq!(client.execute("SELECT FROM bulk", &[]).unwrap(), 0, "what was sent before is taken back");
+}
+
+/// Writes rows of typed values into a table with these columns, by a way; and what they are then.
+fn typed_rows(client: &mut Client, columns: &str, way: Bulk, count: i32) -> (Bulk, String) {
+    client.script(&format!("DROP TABLE IF EXISTS typed; CREATE TABLE typed ({columns})")).unwrap();
+    let insert = "INSERT INTO typed (small, \"B c\", f, raw, t, flag) VALUES ($1, $2, $3, $4, $5, $6)";
+    let mut last = Bulk::Auto;
+    for call in 0..3 {
+        let rows: Vec<_> = (0..count)
+            .map(|id| {
+                let small = i16::try_from((id - count / 2) % 30_000).unwrap();
+                (
+                    small,
+                    id - count / 2,
+                    f64::from(id) / 3.0,
+                    vec![b'\\', u8::try_from(id % 251).unwrap()],
+                    words(id),
+                    id % 3 == 0,
+                )
+            })
+            .collect();
+        let typed: Vec<_> = rows
+            .iter()
+            .map(|(small, id, f, raw, words, flag)| {
+                let raw: Option<&Vec<u8>> = (*id % 7 != 0).then_some(raw);
+                (Typed(&Type::INT2, small), Typed(&Type::INT4, id), Typed(&Type::FLOAT8, f), raw, words, flag)
+            })
+            .collect();
+        let sets: Vec<[&dyn Param; 6]> = typed
+            .iter()
+            .map(|(small, id, f, raw, words, flag)| {
+                let row: [&dyn Param; 6] = [small, id, f, raw, *words, *flag];
+                row
+            })
+            .collect();
+        last = client.execute_many_by(way, insert, sets.iter().map(|set| &set[..])).unwrap().way;
+        assert_eq!(
+            client.execute("SELECT FROM typed", &[]).unwrap(),
+            u64::try_from((call + 1) * count).unwrap()
+        );
+    }
+    let digest = "SELECT md5(string_agg(typed::text, '|' ORDER BY \"B c\", small, f)) FROM typed";
+    (last, text(client, digest))
+}
+
+#[test]
+fn values_with_types_of_their_own_go_by_copy_where_these_are_the_columns() {
+    for (columns, way) in [
+        ("small int2, \"B c\" int4, f float8, raw bytea, t text, flag bool", Bulk::Copy),
+        // Columns in another order than the statement's; larger numbers, and limits of types.
+        (
+            "flag bool, t varchar(9), other int DEFAULT 7, raw bytea, f float8, \"B c\" int8, small int8",
+            Bulk::Copy,
+        ),
+        // INSERT has to cast.
+        ("small int2, \"B c\" numeric(10, 2), f float8, raw bytea, t text, flag bool", Bulk::Unnest),
+        ("small int2, \"B c\" int4, f float4, raw bytea, t text, flag bool", Bulk::Unnest),
+        ("small text, \"B c\" int4, f float8, raw bytea, t text, flag bool", Bulk::Unnest),
+    ] {
+        for count in [FEW, MANY] {
+            // A session that has seen no table of that name.
+            let mut client = Client::connect(&Server::shared().url()).unwrap();
+            let (_, expected) = typed_rows(&mut client, columns, Bulk::Pipeline, count);
+            let (found_way, found) = typed_rows(&mut client, columns, Bulk::Auto, count);
+            assert_eq!((found_way, found), (way, expected), "{count} sets, {columns}");
+            client.script("DROP TABLE typed").unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_guard_finds_that_a_column_has_another_type() {
+    let mut client = shared_table("retyped", "id int");
+    let ids: Vec<i32> = (0..FEW).collect();
+    let typed: Vec<Typed<'_>> = ids.iter().map(|id| Typed(&Type::INT4, id)).collect();
+    let sets: Vec<[&dyn Param; 1]> = typed.iter().map(|value| [value as &dyn Param]).collect();
+    let insert = |client: &mut Client| {
+        let statement = "INSERT INTO retyped (id) VALUES ($1)";
+        client.execute_many_by(Bulk::Auto, statement, sets.iter().map(|set| &set[..])).map(|done| done.way)
+    };
+    assert_eq!((insert(&mut client).unwrap(), insert(&mut client).unwrap()), (Bulk::Pipeline, Bulk::Copy));
+    let mut other = Client::connect(&Server::shared().url()).unwrap();
+    // Four bytes of the one are four of the other.
+    other.script("ALTER TABLE retyped ALTER id TYPE float4").unwrap();
+    assert_eq!(insert(&mut client).unwrap(), Bulk::Pipeline);
+    assert_eq!(text(&mut client, "SELECT max(id)::text FROM retyped"), (FEW - 1).to_string());
+    client.script("DROP TABLE retyped").unwrap();
 }
 
 #[test]

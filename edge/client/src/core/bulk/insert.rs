@@ -51,6 +51,22 @@ impl Insert {
         !self.columns.is_empty()
     }
 
+    /// The names of the columns as the server has them; `None` where none are, or it depends on the server's encoding.
+    pub(crate) fn column_names(&self) -> Option<Vec<String>> {
+        let mut text = Text { rest: self.columns.strip_prefix('(')? };
+        let mut names = Vec::new();
+        loop {
+            let name = text.taken(Text::identifier)?;
+            if !name.starts_with('"') && !name.is_ascii() {
+                return None;
+            }
+            names.push(folded(name));
+            if text.sign(',').is_none() {
+                return Some(names);
+            }
+        }
+    }
+
     /// Which row of a COPY into the table an error is about, counted from one, by the error's context.
     pub(crate) fn row_of_copy(&self, context: &str) -> Option<usize> {
         let name = self.table_name();
@@ -70,10 +86,15 @@ impl Insert {
             last = part;
             text.sign('.');
         }
-        match last.strip_prefix('"').and_then(|name| name.strip_suffix('"')) {
-            Some(quoted) => quoted.replace("\"\"", "\""),
-            None => last.to_ascii_lowercase(),
-        }
+        folded(last)
+    }
+}
+
+/// A name as the server has it.
+fn folded(name: &str) -> String {
+    match name.strip_prefix('"').and_then(|name| name.strip_suffix('"')) {
+        Some(quoted) => quoted.replace("\"\"", "\""),
+        None => name.to_ascii_lowercase(),
     }
 }
 
@@ -179,6 +200,16 @@ mod tests {
         ] {
             assert_eq!(Insert::of(other), None, "{other}");
         }
+    }
+
+    #[test]
+    fn names_of_columns_are_folded_as_the_server_folds_them() {
+        let names = |statement| Insert::of(statement).and_then(|insert| insert.column_names());
+        let statement = "INSERT INTO t (a , \"B \"\" c\",D$1) VALUES ($1, $2, $3)";
+        assert_eq!(names(statement), Some(vec!["a".to_owned(), "B \" c".to_owned(), "d$1".to_owned()]));
+        assert_eq!(names("INSERT INTO t (\"é\") VALUES ($1)"), Some(vec!["é".to_owned()]));
+        assert_eq!(names("INSERT INTO t (É) VALUES ($1)"), None, "it depends on the encoding");
+        assert_eq!(names("INSERT INTO t VALUES ($1)"), None);
     }
 
     #[test]

@@ -1,8 +1,8 @@
-use onetrip_wire::pg::TransactionStatus;
+use onetrip_wire::pg::{Oid, TransactionStatus};
 use postgres_types::Type;
 
 use super::insert::Insert;
-use super::tables::{FACTS, Facts, GUARD_FAILS};
+use super::tables::{FACTS, Facts, GUARD_FAILS, Needs};
 use super::values::{self, Misfit};
 use super::{
     ARRAYS_SETS, Bulk, BulkDone, BulkError, KNOWN_SETS_MIN, Piece, Sets, parameter_types, pays, push_arrays,
@@ -30,6 +30,8 @@ pub struct Many {
     way: Bulk,
     asks: Asks,
     types: Option<Vec<Type>>,
+    /// The types of the columns, if values have types of their own and go by COPY.
+    columns: Option<Vec<Oid>>,
     /// The next set.
     next: usize,
     /// Sets before this go one by one, since no other way takes them.
@@ -107,6 +109,7 @@ impl Many {
             way: wanted,
             asks: Asks::Nothing,
             types: None,
+            columns: None,
             next: 0,
             singly_until: 0,
             pushed: Vec::new(),
@@ -129,23 +132,36 @@ impl Many {
         let count = sets.count();
         let Some(insert) = self.insert.as_ref().filter(|_| count >= KNOWN_SETS_MIN) else { return };
         let known = core.tables.get(&insert.table);
+        let is_known = known.is_some();
         // In an open transaction a guard that fails would undo what is not its own.
         let is_alone = core.transaction_status() == TransactionStatus::Idle;
         self.take_types(core, sets, true);
-        let best = known.filter(|_| is_alone).map_or(Bulk::Pipeline, |facts| self.best(facts, count));
+        let best = match known.filter(|_| is_alone) {
+            Some(facts) => self.best(&facts, sets),
+            None => Bulk::Pipeline,
+        };
         (self.way, self.asks) = match best {
             Bulk::Pipeline if pays(count, core.round_trip()) => (Bulk::Auto, Asks::First),
-            Bulk::Pipeline if is_alone && known.is_none() => (Bulk::Pipeline, Asks::Along),
+            Bulk::Pipeline if is_alone && !is_known => (Bulk::Pipeline, Asks::Along),
             Bulk::Pipeline => (Bulk::Pipeline, Asks::Nothing),
             way => (way, Asks::Guarded),
         };
     }
 
     /// The fastest way that means the same for such a table.
-    fn best(&self, facts: Facts, count: usize) -> Bulk {
-        let is_copied = facts.copied && self.insert.as_ref().is_some_and(Insert::names_columns);
+    fn best(&mut self, facts: &Facts, sets: &dyn Sets) -> Bulk {
+        let mut is_copied = facts.copied && self.insert.as_ref().is_some_and(Insert::names_columns);
+        self.columns = None;
+        if is_copied && values::has_types(sets) {
+            let names = self.insert.as_ref().and_then(Insert::column_names);
+            let columns = names.and_then(|names| facts.types_of(&names));
+            self.columns = columns.filter(|columns| values::has_types_of(sets, columns));
+            is_copied = self.columns.is_some();
+        }
         match facts.same {
-            true if self.types.is_some() && (ARRAYS_SETS.contains(&count) || !is_copied) => Bulk::Unnest,
+            true if self.types.is_some() && (ARRAYS_SETS.contains(&sets.count()) || !is_copied) => {
+                Bulk::Unnest
+            }
             true if is_copied => Bulk::Copy,
             _ => Bulk::Pipeline,
         }
@@ -219,7 +235,12 @@ impl Many {
             }
             (Asks::Guarded, Some(insert)) => {
                 let facts = core.tables.get(&insert.table).unwrap_or_default();
-                let guard = facts.guard(&insert.table, self.way == Bulk::Copy);
+                let needs = match (self.way, &self.columns) {
+                    (Bulk::Copy, None) => Needs::Copied,
+                    (Bulk::Copy, Some(_)) => Needs::Types,
+                    _ => Needs::Same,
+                };
+                let guard = facts.guard(&insert.table, needs);
                 let guard = push_guard(core, &guard, &self.statement, sets)?;
                 self.asks = Asks::GuardedBy(guard);
                 self.push_next(core, sets)
@@ -234,14 +255,13 @@ impl Many {
         self.take_types(core, sets, false);
         if self.wanted == Bulk::Auto {
             let facts = Facts::of(&answer);
+            self.way = self.best(&facts, sets);
             self.remember(core, facts);
-            self.way = self.best(facts, sets.count());
         }
         answer.is_ok()
     }
 
-    /// Takes what was asked beside the sets, or what a guard has found: other facts than were known are too few for
-    /// another way.
+    /// Takes what was asked beside the sets, or what a guard has found.
     fn hear(&self, core: &mut Connection) {
         match self.asks {
             Asks::Beside(asked) => {
@@ -252,8 +272,8 @@ impl Many {
                 }
             }
             Asks::GuardedBy(_) => match (self.failed_guard(core), &self.insert) {
-                (Some(error), _) if error.sqlstate() == Some(GUARD_FAILS) => {
-                    self.remember(core, Facts::default());
+                (Some(error), Some(insert)) if error.sqlstate() == Some(GUARD_FAILS) => {
+                    core.tables.fail(&insert.table);
                 }
                 // It has not run: a value does not fit, or the server has forgotten a statement.
                 (Some(_), Some(insert)) => core.tables.forget(&insert.table),
@@ -354,8 +374,13 @@ impl Many {
 
     /// The next sets as a COPY, and where they end.
     fn copy(&self, insert: &Insert, sets: &dyn Sets) -> Result<(Piece, usize), Misfit> {
-        let (data, end) = values::copy_data(sets, self.next, insert.width, self.types.as_deref())?;
-        Ok((Piece::Copy { text: format!("COPY {} {} FROM STDIN", insert.table, insert.columns), data }, end))
+        let (data, end) = match &self.columns {
+            Some(columns) => values::binary_copy_data(sets, self.next, columns)?,
+            None => values::copy_data(sets, self.next, insert.width, self.types.as_deref())?,
+        };
+        let format = if self.columns.is_some() { " (FORMAT binary)" } else { "" };
+        let text = format!("COPY {} {} FROM STDIN{format}", insert.table, insert.columns);
+        Ok((Piece::Copy { text, data }, end))
     }
 
     /// The next sets as arrays, and where they end.

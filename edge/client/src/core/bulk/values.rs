@@ -1,6 +1,6 @@
 //! Many sets of parameters as one request: as arrays for `unnest`, or as the data of a COPY.
 
-use onetrip_wire::pg::Format;
+use onetrip_wire::pg::{Format, Oid};
 use postgres_types::{Kind, Type};
 
 use super::Sets;
@@ -164,6 +164,93 @@ pub(super) fn copy_data(
         set += 1;
     }
     Ok((data, set))
+}
+
+/// Whether the first set has values with types of their own: they may be other than the columns'.
+pub(super) fn has_types(sets: &dyn Sets) -> bool {
+    (0..sets.width(0)).any(|column| sets.value(0, column).declared() != 0)
+}
+
+/// Whether the first set's values have no types but the columns'.
+pub(super) fn has_types_of(sets: &dyn Sets, columns: &[Oid]) -> bool {
+    let is_of = |(at, column): (usize, &Oid)| is_of_column(sets.value(0, at).declared(), *column);
+    columns.len() == sets.width(0) && columns.iter().enumerate().all(is_of)
+}
+
+/// Whether a value of a type means in a column by COPY what it means by INSERT. A small number is made a larger one.
+fn is_of_column(declared: Oid, column: Oid) -> bool {
+    declared == 0 || declared == column || is_smaller_number(declared, column)
+}
+
+fn is_smaller_number(declared: Oid, column: Oid) -> bool {
+    let bytes = |oid| [Type::INT2, Type::INT4, Type::INT8].iter().position(|ty| ty.oid() == oid);
+    bytes(declared).zip(bytes(column)).is_some_and(|(declared, column)| declared < column)
+}
+
+/// What begins a COPY in binary format, by PostgreSQL's documentation of COPY: a signature, no flags, no extension.
+const BINARY_COPY_BEGINS: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
+/// And what ends it, in the place of a row's number of values.
+const BINARY_COPY_ENDS: [u8; 2] = (-1_i16).to_be_bytes();
+
+/// The sets from `start` on as data of a COPY in binary format into columns of these types, and where the sets end that are
+/// in it.
+pub(super) fn binary_copy_data(
+    sets: &dyn Sets,
+    start: usize,
+    columns: &[Oid],
+) -> Result<(Vec<u8>, usize), Misfit> {
+    let mut data = BINARY_COPY_BEGINS.to_vec();
+    // A table has fewer columns than that.
+    let width = u16::try_from(columns.len()).unwrap_or(u16::MAX);
+    let mut set = start;
+    while set < sets.count() && data.len() < CHUNK_BYTES {
+        check_width(sets, set, columns.len())?;
+        data.extend_from_slice(&width.to_be_bytes());
+        for (at, column) in columns.iter().enumerate() {
+            put_binary_copied(sets, set, at, *column, &mut data).map_err(|error| (set, error))?;
+        }
+        set += 1;
+    }
+    data.extend_from_slice(&BINARY_COPY_ENDS);
+    Ok((data, set))
+}
+
+fn put_binary_copied(
+    sets: &dyn Sets,
+    set: usize,
+    at: usize,
+    column: Oid,
+    data: &mut Vec<u8>,
+) -> Result<(), Error> {
+    let declared = sets.value(set, at).declared();
+    if !is_of_column(declared, column) {
+        return Err(misfit(at, "its type is not the column's"));
+    }
+    let start = data.len();
+    data.extend_from_slice(&[0; 4]);
+    let length = match put(sets, set, at, if declared == 0 { column } else { declared }, data)? {
+        None => -1,
+        Some(Format::Text) if !Type::from_oid(column).is_some_and(|ty| is_text_in_binary(&ty)) => {
+            return Err(misfit(at, "it has no binary form"));
+        }
+        Some(format) => {
+            if format == Format::Binary && is_smaller_number(declared, column) {
+                widen(data, start + 4, if column == Type::INT8.oid() { 8 } else { 4 });
+            }
+            i32::try_from(data.len() - start - 4)
+                .map_err(|_| misfit(at, "it is longer than the protocol allows"))?
+        }
+    };
+    data[start..start + 4].copy_from_slice(&length.to_be_bytes());
+    Ok(())
+}
+
+/// Makes the number that begins there one of so many bytes: its sign goes before it.
+fn widen(data: &mut Vec<u8>, start: usize, bytes: usize) {
+    let sign = if data.get(start).is_some_and(|byte| byte & 0x80 != 0) { 0xff } else { 0 };
+    while data.len() < start + bytes {
+        data.insert(start, sign);
+    }
 }
 
 fn put_copied(
