@@ -292,6 +292,86 @@ fn a_value_that_does_not_fit_is_told_and_the_table_stays_known() {
 }
 
 #[test]
+fn auto_fails_as_one_by_one_where_copy_would_fail_otherwise() {
+    // COPY reads all rows before it looks for the first one's key, and checks references at its end.
+    let mut client = Client::connect(&Server::shared().url()).unwrap();
+    for (bad, expected) in [
+        ([("7", "1"), ("9", "x")], (7, "23505")),
+        ([("2007", "3"), ("9", "x")], (7, "23503")),
+        ([("2007", "1"), ("9", "x")], (50, "22P02")),
+    ] {
+        for way in [Bulk::Pipeline, Bulk::Auto] {
+            client
+                .script(
+                    "DROP TABLE IF EXISTS failing, failing2; CREATE TABLE failing2 (id int PRIMARY KEY);
+                     INSERT INTO failing2 VALUES (1);
+                     CREATE TABLE failing (id int PRIMARY KEY, other int REFERENCES failing2)",
+                )
+                .unwrap();
+            let insert = |client: &mut Client, from: i32, bad: &[(&str, &str)]| {
+                let mut rows: Vec<(String, String)> =
+                    (from..from + FEW).map(|id| (id.to_string(), "1".to_owned())).collect();
+                for ((id, other), at) in bad.iter().zip([7, 50]) {
+                    rows[at] = ((*id).to_owned(), (*other).to_owned());
+                }
+                let sets: Vec<[&dyn Param; 2]> =
+                    rows.iter().map(|(id, other)| [id as &dyn Param, other as &dyn Param]).collect();
+                let statement = "INSERT INTO failing (id, other) VALUES ($1, $2)";
+                client.execute_many_by(way, statement, sets.iter().map(|set| &set[..]))
+            };
+            for call in 0..2 {
+                insert(&mut client, call * FEW, &[]).unwrap();
+            }
+            let failed = insert(&mut client, 1000, &bad).unwrap_err();
+            let found = (failed.set, failed.error.sqlstate());
+            let (set, code) = expected;
+            assert_eq!(found, (Some(set), Some(code)), "{way:?}: {failed}");
+            assert_eq!(client.execute("SELECT FROM failing", &[]).unwrap(), 2 * u64::try_from(FEW).unwrap());
+        }
+    }
+    client.script("DROP TABLE failing, failing2").unwrap();
+}
+
+#[test]
+fn a_guard_sees_a_trigger_whatever_operators_the_program_has() {
+    let mut client = shared_table("fooled", "id int, seen bigint");
+    client
+        .script(
+            "DROP SCHEMA IF EXISTS own CASCADE; CREATE SCHEMA own;
+             CREATE FUNCTION own.never(oid, oid) RETURNS bool LANGUAGE sql AS 'SELECT false';
+             CREATE FUNCTION own.always(text, text) RETURNS bool LANGUAGE sql AS 'SELECT true';
+             CREATE OPERATOR own.= (LEFTARG = oid, RIGHTARG = oid, FUNCTION = own.never);
+             CREATE OPERATOR own.~~ (LEFTARG = text, RIGHTARG = text, FUNCTION = own.always);
+             CREATE FUNCTION own.count(int) RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint';
+             SET search_path = own, pg_catalog, public",
+        )
+        .unwrap();
+    let mut other = Client::connect(&Server::shared().url()).unwrap();
+    other.script(COUNTING).unwrap();
+    let ways: Vec<Bulk> =
+        (0..2).map(|_| insert_ids(&mut client, "fooled", FEW, false).unwrap().way).collect();
+    assert_eq!(ways, [Bulk::Pipeline, Bulk::Copy]);
+    other
+        .script("CREATE TRIGGER seen BEFORE INSERT ON fooled FOR EACH ROW EXECUTE FUNCTION counting()")
+        .unwrap();
+    assert_eq!(insert_ids(&mut client, "fooled", FEW, false).unwrap().way, Bulk::Pipeline);
+    client.script("RESET search_path; DROP TABLE fooled; DROP SCHEMA own CASCADE").unwrap();
+}
+
+#[test]
+fn text_for_an_interval_of_one_field_is_read_as_a_parameter_is() {
+    let mut client = shared_table("years", "a interval year");
+    for call in 0..3 {
+        let one: Vec<[&dyn Param; 1]> = (0..FEW).map(|_| [&"1" as &dyn Param]).collect();
+        let statement = "INSERT INTO years (a) VALUES ($1)";
+        client.execute_many(statement, one.iter().map(|set| &set[..])).unwrap();
+        let found = "SELECT string_agg(DISTINCT a::text, '|') || count(*) FROM years";
+        assert_eq!(text(&mut client, found), format!("00:00:00{}", (call + 1) * FEW));
+    }
+    client.script("DROP TABLE years").unwrap();
+}
+
+#[test]
 fn the_first_set_fails_of_a_table_that_never_was() {
     let mut client = Client::connect(&Server::shared().url()).unwrap();
     for count in [FEW, SOME, MANY] {

@@ -442,19 +442,23 @@ impl Many {
         }
     }
 
-    /// Whether the sets go one by one next: because only so it can be told which of them fails, or because a guard has
-    /// failed. Nothing of them holds.
+    /// Whether the sets go one by one next: because only so it can be told which of them fails and with what, or because a
+    /// guard has failed. Nothing of them holds.
     fn goes_again(&self, core: &Connection, failed: &BulkError) -> bool {
         // Classes of what a row can do wrong, of what only the rewritten statement can, and of what guards fail with, which
         // is also that the server has forgotten a statement.
         let class = failed.error.sqlstate().and_then(|code| code.get(..2));
-        let is_of_a_row =
-            class.is_some_and(|class| ["0A", "21", "22", "23", "26", "42", "44", "P0"].contains(&class));
+        let is_of_a_row = class
+            .is_some_and(|class| ["0A", "21", "22", "23", "25", "26", "42", "44", "P0"].contains(&class));
         // In a transaction of its own there is nothing else to lose.
         let is_alone = self.begins || core.transaction_status() == TransactionStatus::Idle;
-        let is_open = failed.set.is_none() && is_of_a_row && is_alone;
-        is_open
-            && (self.failed_guard(core).is_some() || self.pushed.iter().any(|(.., way)| *way == Bulk::Unnest))
+        let went = |way| self.pushed.iter().any(|(.., pushed)| *pushed == way);
+        // COPY tells the row of most errors. It reads rows before it checks those before them, so that another row may fail
+        // first: who has chosen it wants that.
+        let is_open = went(Bulk::Unnest) && failed.set.is_none()
+            || went(Bulk::Copy) && self.wanted == Bulk::Auto
+            || self.failed_guard(core).is_some();
+        is_open && is_of_a_row && is_alone
     }
 
     /// Whether sets were pushed that would be kept without those that cannot be.

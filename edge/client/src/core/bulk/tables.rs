@@ -9,6 +9,13 @@ use crate::{Done, Error};
 /// Tables that a connection remembers. If there is one more, it forgets all of them.
 const TABLES_MAX: usize = 256;
 
+/// `=` of a program's own is another operator, and may come first in its `search_path`.
+macro_rules! is {
+    () => {
+        " OPERATOR(pg_catalog.=) "
+    };
+}
+
 /// Whether rows of a table mean the same when they come by one statement.
 ///
 /// Triggers could look at the rows before theirs, and so could a foreign key into the table itself, which is made of
@@ -16,19 +23,37 @@ const TABLES_MAX: usize = 256;
 /// made after it, though the trigger runs.
 macro_rules! same {
     () => {
-        "c.relkind = 'r' AND NOT c.relhasrules \
-         AND (NOT c.relhastriggers OR \
-         (NOT EXISTS (SELECT FROM pg_catalog.pg_trigger t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal) \
-         AND NOT EXISTS (SELECT FROM pg_catalog.pg_constraint k WHERE k.contype = 'f' AND k.conrelid = c.oid AND k.confrelid = c.oid))) \
-         AND pg_catalog.current_setting('transaction_isolation') LIKE 'read %'"
+        concat!(
+            "c.relkind",
+            is!(),
+            "'r' AND NOT c.relhasrules AND (NOT c.relhastriggers OR \
+             (NOT EXISTS (SELECT FROM pg_catalog.pg_trigger t WHERE t.tgrelid",
+            is!(),
+            "c.oid AND NOT t.tgisinternal) AND NOT EXISTS (SELECT FROM pg_catalog.pg_constraint k WHERE k.contype",
+            is!(),
+            "'f' AND k.conrelid",
+            is!(),
+            "c.oid AND k.confrelid",
+            is!(),
+            "c.oid))) AND pg_catalog.current_setting('transaction_isolation') OPERATOR(pg_catalog.~~) 'read %'"
+        )
     };
 }
 
-/// Whether they also mean the same by COPY, which overrides identity columns and does not know row security.
+/// Whether they also mean the same by COPY, which overrides identity columns and does not know row security. It reads text by
+/// a column's modifier: a parameter is read without it, and cast to it then. That is the same for numeric, varchar, char,
+/// timestamp, timestamptz, time, timetz, bit and varbit, and not for interval: '1' in a column of years.
 macro_rules! copied {
     () => {
-        "NOT c.relrowsecurity \
-         AND NOT EXISTS (SELECT FROM pg_catalog.pg_attribute a WHERE a.attrelid = c.oid AND a.attidentity = 'a')"
+        concat!(
+            "NOT c.relrowsecurity AND NOT EXISTS (SELECT FROM pg_catalog.pg_attribute a WHERE a.attrelid",
+            is!(),
+            "c.oid AND (a.attidentity",
+            is!(),
+            "'a' OR a.atttypmod OPERATOR(pg_catalog.>=) 0 AND NOT a.atttypid",
+            is!(),
+            "ANY ('{1700,1043,1042,1114,1184,1083,1266,1560,1562}'::pg_catalog.oid[])))"
+        )
     };
 }
 
@@ -36,9 +61,13 @@ macro_rules! copied {
 /// between them.
 macro_rules! columns {
     () => {
-        "(SELECT pg_catalog.string_agg(a.atttypid::pg_catalog.int8::pg_catalog.text || ' ' || \
-         pg_catalog.encode(pg_catalog.convert_to(a.attname::pg_catalog.text, 'UTF8'), 'hex'), ',' ORDER BY a.attnum) \
-         FROM pg_catalog.pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped)"
+        concat!(
+            "(SELECT pg_catalog.string_agg(pg_catalog.concat(a.atttypid, ' ', \
+             pg_catalog.encode(pg_catalog.convert_to(a.attname::pg_catalog.text, 'UTF8'), 'hex')), ',' ORDER BY a.attnum) \
+             FROM pg_catalog.pg_attribute a WHERE a.attrelid",
+            is!(),
+            "c.oid AND a.attnum OPERATOR(pg_catalog.>) 0 AND NOT a.attisdropped)"
+        )
     };
 }
 
@@ -53,7 +82,9 @@ pub(super) const FACTS: &str = concat!(
     copied!(),
     ", ",
     columns!(),
-    " FROM pg_catalog.pg_class c WHERE c.oid = pg_catalog.to_regclass($1)"
+    " FROM pg_catalog.pg_class c WHERE c.oid",
+    is!(),
+    "pg_catalog.to_regclass($1)"
 );
 
 /// `division_by_zero`: what a guard fails with if the facts are others.
@@ -120,17 +151,18 @@ impl Facts {
     /// takes such a constant for a use of the table, and plans again after each TRUNCATE of it.
     pub(super) fn guard(&self, name: &str, needs: Needs) -> String {
         let name = name.replace('\\', "\\\\").replace('\'', "''");
-        let of_table = format!(
-            "SELECT 1 / count(*) FROM pg_catalog.pg_class c \
-             WHERE c.oid = pg_catalog.to_regclass(E'{name}') AND c.oid::pg_catalog.int8 = {}",
-            self.table
+        let is = is!();
+        let mut guard = format!(
+            "SELECT 1 OPERATOR(pg_catalog./) pg_catalog.count(*) FROM pg_catalog.pg_class c \
+             WHERE c.oid{is}pg_catalog.to_regclass(E'{name}') AND c.oid::pg_catalog.int8{is}{}::pg_catalog.int8 AND {}",
+            self.table,
+            same!()
         );
-        let mut guard = of_table + concat!(" AND ", same!());
         if needs >= Needs::Copied {
             guard += concat!(" AND ", copied!());
         }
         if needs >= Needs::Types {
-            guard += &format!(" AND {} = '{}'", columns!(), self.columns);
+            guard += &format!(" AND {}{is}'{}'", columns!(), self.columns);
         }
         guard
     }
