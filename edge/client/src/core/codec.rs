@@ -29,6 +29,13 @@ impl Connection {
         self.codec.filter(|_| is_foreign).map(|codec| (codec, &**encoding))
     }
 
+    /// Whether a byte of ASCII may be the second one of a character, as in `client_encoding` SJIS: such text cannot be
+    /// escaped byte by byte. By "Character Set Support" of PostgreSQL's documentation, these are all that no server has.
+    pub(super) fn embeds_ascii(&self) -> bool {
+        let encoding = self.settings.get("client_encoding").map_or("", |encoding| &**encoding);
+        ["BIG5", "GB18030", "GBK", "JOHAB", "SHIFT_JIS_2004", "SJIS", "UHC"].contains(&encoding)
+    }
+
     /// Text as the session wants it.
     pub(super) fn encoded<'a>(&self, text: &'a str) -> Cow<'a, [u8]> {
         let converted = match self.foreign() {

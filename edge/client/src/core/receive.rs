@@ -358,7 +358,13 @@ impl Connection {
             {
                 self.statements.to_close.push(front.number);
             }
+            let is_lost =
+                error.sqlstate() == "26000" && self.statements[front.slot].standing == Standing::Ready;
             self.statements.forget(front.slot, front.number);
+            if is_lost {
+                // As with DEALLOCATE ALL within a function: so are the others, most likely.
+                self.statements.renew_all();
+            }
         }
         error.into()
     }

@@ -367,7 +367,7 @@ impl Connection {
             let number = statement.number;
             self.statements.to_close.push(number);
         }
-        let due = self.put_parse(slot, true).and(self.put_describe(slot));
+        let due = self.put_parse(slot, self.prepares()).and(self.put_describe(slot));
         let number = self.statements[slot].number;
         self.book(id, Kind::Own, slot, number, due, Format::Text);
     }

@@ -15,6 +15,11 @@ impl Connection {
         self.limits.prepare_after = runs;
     }
 
+    /// Whether statements stay prepared at all.
+    pub(super) fn prepares(&self) -> bool {
+        self.limits.prepare_after < u32::MAX
+    }
+
     /// A statement is done; it may have changed tables, or taken such changes back.
     pub(super) fn tables_may_have_changed(&mut self, tag: &[u8]) {
         let changes = [&b"ALTER "[..], b"CREATE ", b"DROP "].iter().any(|word| tag.starts_with(word));

@@ -85,7 +85,8 @@ impl Many {
     /// A call with these sets. With `begins`, BEGIN travels along if no transaction is open.
     ///
     /// # Errors
-    /// [`Usage::NotPlainInsert`] for a statement that cannot go the wanted way.
+    /// [`Usage::NotPlainInsert`] for a statement that cannot go the wanted way, and [`Usage::Encoding`] for a session whose text
+    /// cannot.
     pub fn new(
         core: &Connection,
         wanted: Bulk,
@@ -96,7 +97,9 @@ impl Many {
         let is_known = |insert: &Insert| sets.count() > 0 && insert.width == sets.width(0);
         let insert = Insert::of(statement).filter(is_known);
         let names_columns = insert.as_ref().is_some_and(Insert::names_columns);
+        let is_escaped = sets.count() > 0 && core.embeds_ascii();
         match wanted {
+            Bulk::Unnest | Bulk::Copy if is_escaped => return Err(Usage::Encoding.into()),
             Bulk::Unnest if insert.is_none() && sets.count() > 0 => return Err(Usage::NotPlainInsert.into()),
             Bulk::Copy if !names_columns && sets.count() > 0 => return Err(Usage::NotPlainInsert.into()),
             _ => {}
@@ -116,6 +119,7 @@ impl Many {
             stage: Stage::Start,
         };
         match wanted {
+            Bulk::Auto if is_escaped => many.way = Bulk::Pipeline,
             Bulk::Auto => many.choose(core, sets),
             Bulk::Unnest if many.insert.is_some() => {
                 many.take_types(core, sets, true);

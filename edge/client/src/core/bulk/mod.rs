@@ -193,7 +193,7 @@ fn push_guard(
     statement: &str,
     sets: &dyn Sets,
 ) -> Result<OperationId, Error> {
-    let request = Request { keeps: Some(true), ..Request::new(guard, &[]) };
+    let request = Request { keeps: Some(core.prepares()), ..Request::new(guard, &[]) };
     core.push_after(&request, None, |core, id| {
         with_set(sets, 0, |set| core.put_lock(id, statement, set));
     })

@@ -19,7 +19,7 @@ macro_rules! is {
 /// Whether rows of a table mean the same when they come by one statement.
 ///
 /// Triggers could look at the rows before theirs, and so could a foreign key into the table itself, which is made of
-/// triggers, too; a rule rewrites INSERT and not COPY. A transaction that keeps its snapshot does not see a trigger that was
+/// triggers, too. That of a partition may be one into the whole. A rule rewrites INSERT and not COPY. A transaction that keeps its snapshot does not see a trigger that was
 /// made after it, though the trigger runs.
 macro_rules! same {
     () => {
@@ -33,16 +33,17 @@ macro_rules! same {
             is!(),
             "'f' AND k.conrelid",
             is!(),
-            "c.oid AND k.confrelid",
+            "c.oid AND (k.confrelid",
             is!(),
-            "c.oid))) AND pg_catalog.current_setting('transaction_isolation') OPERATOR(pg_catalog.~~) 'read %'"
+            "c.oid OR c.relispartition)))) AND pg_catalog.current_setting('transaction_isolation') OPERATOR(pg_catalog.~~) 'read %'"
         )
     };
 }
 
 /// Whether they also mean the same by COPY, which overrides identity columns and does not know row security. It reads text by
 /// a column's modifier: a parameter is read without it, and cast to it then. That is the same for numeric, varchar, char,
-/// timestamp, timestamptz, time, timetz, bit and varbit, and not for interval: '1' in a column of years.
+/// timestamp, timestamptz, time, timetz, bit and varbit, and not for interval: '1' in a column of years. And it puts NULL
+/// into a column that it is not given though the column's domain forbids that; types below 10,000 are none.
 macro_rules! copied {
     () => {
         concat!(
@@ -52,7 +53,13 @@ macro_rules! copied {
             is!(),
             "'a' OR a.atttypmod OPERATOR(pg_catalog.>=) 0 AND NOT a.atttypid",
             is!(),
-            "ANY ('{1700,1043,1042,1114,1184,1083,1266,1560,1562}'::pg_catalog.oid[])))"
+            "ANY ('{1700,1043,1042,1114,1184,1083,1266,1560,1562}'::pg_catalog.oid[]) \
+             OR a.atttypid::pg_catalog.int8 OPERATOR(pg_catalog.>=) 10000 \
+             AND EXISTS (SELECT FROM pg_catalog.pg_type y WHERE y.oid",
+            is!(),
+            "a.atttypid AND y.typtype",
+            is!(),
+            "'d')))"
         )
     };
 }
