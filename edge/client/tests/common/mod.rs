@@ -1,6 +1,8 @@
 //! What the client's tests share: real servers.
 #![allow(dead_code)]
 
+pub(crate) mod sets;
+
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
