@@ -27,8 +27,8 @@ from onetrip._base.adapting import Loader as Loader
 from onetrip._base.adapting import PlainDumper as PlainDumper
 from onetrip._base.adapting import PlainLoader as PlainLoader
 from onetrip._base.adapting import PyFormat as PyFormat
+from onetrip._base.adapting import adapters_of, set_adapters_of_process
 from onetrip._base.adapting import literal as literal
-from onetrip._base.adapting import set_adapters_of_process
 from onetrip._base.registry import ARRAY_OF as ARRAY_OF
 from onetrip._base.registry import OIDS as OIDS
 from onetrip._base.registry import TypesRegistry as TypesRegistry
@@ -82,7 +82,7 @@ def set_json_dumps(dumps: Callable[[Any], str | bytes], context: Any = None) -> 
 
 def set_json_loads(loads: Callable[[str | bytes], Any], context: Any = None) -> None:
     """Makes values of json by a function, on a connection or a cursor, or on all."""
-    own = (context or adapters).adapters
+    own = adapters_of(context)
     for oid in (114, 3802):
         own.register_loader(oid, loads)
     own.register_binary(114, loads)

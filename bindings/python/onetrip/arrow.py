@@ -20,8 +20,7 @@ __all__ = ["BATCH_ROWS", "STREAM_ROWS", "ArrowBatch", "ArrowStream", "AsyncArrow
 
 # Rows of a batch of a result that is here. It ends earlier at 16 MB.
 BATCH_ROWS = 65_536
-# Rows of a batch as rows arrive, unless somebody says how many: the batch that is made and the one that is read fit into
-# the processor's cache, and more rows save no time.
+# Rows of a batch as rows arrive, unless somebody says how many. More rows save no time.
 STREAM_ROWS = 16_384
 
 

@@ -2,11 +2,11 @@ use onetrip_wire::pg::{Oid, TransactionStatus};
 use postgres_types::Type;
 
 use super::insert::Insert;
-use super::tables::{FACTS, Facts, GUARD_FAILS, Needs};
+use super::tables::{Facts, GUARD_FAILS, Needs};
 use super::values::{self, Misfit};
 use super::{
     ARRAYS_SETS, Bulk, BulkDone, BulkError, KNOWN_SETS_MIN, Piece, Sets, parameter_types, pays, push_arrays,
-    push_guard, push_locked, with_set,
+    push_guard, push_question, with_set,
 };
 use crate::core::{Connection, OnError, OperationId, Request};
 use crate::{Error, Outcome, Usage};
@@ -136,17 +136,16 @@ impl Many {
         let count = sets.count();
         let Some(insert) = self.insert.as_ref().filter(|_| count >= KNOWN_SETS_MIN) else { return };
         let known = core.tables.get(&insert.table);
-        let is_known = known.is_some();
         // In an open transaction a guard that fails would undo what is not its own.
         let is_alone = core.transaction_status() == TransactionStatus::Idle;
         self.take_types(core, sets, true);
-        let best = match known.filter(|_| is_alone) {
-            Some(facts) => self.best(&facts, sets),
-            None => Bulk::Pipeline,
+        let best = match &known {
+            Some(facts) if is_alone => self.best(facts, sets),
+            _ => Bulk::Pipeline,
         };
         (self.way, self.asks) = match best {
             Bulk::Pipeline if pays(count, core.round_trip()) => (Bulk::Auto, Asks::First),
-            Bulk::Pipeline if is_alone && !is_known => (Bulk::Pipeline, Asks::Along),
+            Bulk::Pipeline if is_alone && known.is_none() => (Bulk::Pipeline, Asks::Along),
             Bulk::Pipeline => (Bulk::Pipeline, Asks::Nothing),
             way => (way, Asks::Guarded),
         };
@@ -219,8 +218,7 @@ impl Many {
         if let (Asks::Along, Some(insert)) = (self.asks, &self.insert) {
             // In a transaction of its own, so that its failure is nobody's. What is prepared from here on is about the table
             // that the answer is about.
-            let asked =
-                push_locked(core, FACTS, Some(OnError::Continue), &self.statement, sets, &[&insert.table])?;
+            let asked = push_question(core, Some(OnError::Continue), &self.statement, sets, &insert.table)?;
             self.asks = Asks::Beside(asked);
         }
         if self.begins && core.transaction_status() == TransactionStatus::Failed {
@@ -233,7 +231,7 @@ impl Many {
             (Asks::First, Some(insert)) => {
                 // In a transaction an error of the question is nobody's.
                 let on_error = core.block_in_transaction().then_some(OnError::Continue);
-                let asked = push_locked(core, FACTS, on_error, &self.statement, sets, &[&insert.table])?;
+                let asked = push_question(core, on_error, &self.statement, sets, &insert.table)?;
                 self.stage = Stage::Asked(asked);
                 Ok(ManyStep::Answer(asked))
             }

@@ -37,6 +37,7 @@ use super::{Connection, OnError, OperationId, Request};
 use crate::{CommandTag, Error, Param, Written};
 use insert::Insert;
 pub use many::{Many, ManyStep};
+use tables::FACTS;
 pub(super) use tables::Tables;
 pub use values::put_copy_text;
 
@@ -172,16 +173,15 @@ fn push_arrays(
     core.push(&Request::new(text, &parameters), None)
 }
 
-/// Adds a question about a table, with `statement` prepared anew before it: so it is about the table that its name means now.
-fn push_locked(
+/// Adds the question about a table, with `statement` prepared anew before it: so it is about the table that its name means now.
+fn push_question(
     core: &mut Connection,
-    question: &str,
     on_error: Option<OnError>,
     statement: &str,
     sets: &dyn Sets,
-    parameters: &[&dyn Param],
+    table: &str,
 ) -> Result<OperationId, Error> {
-    core.push_after(&Request::new(question, parameters), on_error, |core, id| {
+    core.push_after(&Request::new(FACTS, &[&table]), on_error, |core, id| {
         with_set(sets, 0, |set| core.put_prepare_anew(id, statement, set));
     })
 }
