@@ -32,6 +32,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import pgserver
 import records
@@ -46,7 +47,7 @@ BLOCKS = {float(rtt): count for rtt, count in BENCH["blocks"].items()}
 """Blocks of one program in one round, by the distance."""
 LOB_BYTES: int = BENCH["lobs"]["bytes"]
 BULK_WAYS = {"one by one": "Pipeline", "unnest": "Unnest", "copy": "Copy", "auto": "Auto"}
-MANY_WAYS = {"pipeline": "pipeline", "unnest": "unnest", "copy": "copy", "auto": "auto"}
+MANY_WAYS = {way: way for way in ("pipeline", "unnest", "copy", "auto")}
 PROGRAM_SECONDS_MAX = 120
 PIPELINE_NEAR_MAX, PIPELINE_FAR_MAX = TARGET["pipeline_near_max"], TARGET["pipeline_far_max"]
 CPU_US_MAX = TARGET["cpu_us_max"]
@@ -67,8 +68,13 @@ FROM generate_series(1, {count}) AS id,
      (SELECT string_agg(decode(md5(n::text), 'hex'), '') AS body FROM generate_series(1, {bytes} / 16) AS n) AS made;
 """
 
-Program = list[str]
-"""How a program is started."""
+
+class Program(NamedTuple):
+    """What is run: its name in the samples, and how it is started."""
+
+    way: str
+    command: tuple[str, ...]
+
 
 Medians = tuple[float, float]
 """Seconds of a block, and microseconds of CPU of a statement."""
@@ -91,7 +97,7 @@ def main() -> int:
         return 1
     print("\n\n".join(text.values()))
     for table, shown in text.items() if options.write else ():
-        records.write("client" if table == "peers" else table, shown)
+        records.write(table, shown)
     for line in missed:
         print(f"bench: client: missed: {line}", file=sys.stderr)
     return 1 if missed else 0
@@ -117,7 +123,9 @@ def parse() -> argparse.Namespace:
 
 def measure(options: argparse.Namespace, folder: Path) -> tuple[dict[str, str], list[str]]:
     """The tables as text, and the bars that were missed."""
-    rust, libpq = [str(options.measure or build_rust())], [str(build_c(folder / "libpq"))]
+    rust = Program("rust", (str(options.measure or build_rust()),))
+    libpq = Program("libpq", (str(build_c(folder / "libpq")),))
+    python = Program("python", (sys.executable, str(REPOSITORY / "bench/client/many.py")))
     has_lobs = "peers" in options.table and options.lobs and 0.0 in options.rtt
     known = folder / "known.sql"
     known.write_text(KNOWN + (LARGE.format(count=options.lobs, bytes=LOB_BYTES) if has_lobs else ""))
@@ -125,11 +133,11 @@ def measure(options: argparse.Namespace, folder: Path) -> tuple[dict[str, str], 
     with pgserver.PgServer(auth="trust", load=[known]) as server:
         bench = Bench(options, rust, libpq, server)
         if "peers" in options.table:
-            tables["peers"] = peers(options, bench, bool(has_lobs))
+            tables["client"] = peers(options, bench, bool(has_lobs))
         if "bulk" in options.table:
-            tables["bulk"] = bench.bulk(rust, BULK_WAYS)
+            tables["bulk"] = bench.bulk("bulk", rust, BULK_WAYS)
         if "bulk-python" in options.table:
-            tables["bulk-python"] = bench.bulk([sys.executable, str(REPOSITORY / "bench/client/many.py")], MANY_WAYS)
+            tables["bulk-python"] = bench.bulk("bulk-python", python, MANY_WAYS)
     return tables, bench.missed
 
 
@@ -182,6 +190,8 @@ class Bench:
         self.environment = os.environ | server.env()
         self.server = server
         self.missed: list[str] = []
+        self.table = "client"
+        """The one that is made now."""
         self.rtt = 0.0
         """How far the server is now, in milliseconds."""
         self.memory_mib = 0.0
@@ -223,8 +233,9 @@ class Bench:
         work = f"lobs: {self.options.lobs} × {LOB_BYTES // 1_000_000} MB"
         return row(work, 0, rust, libpq, ratios, bar, self.judge(is_kept, "lobs"))
 
-    def bulk(self, program: Program, ways: dict[str, str]) -> str:
+    def bulk(self, table: str, program: Program, ways: dict[str, str]) -> str:
         """Rows per second of each way of execute_many: medians of the rounds."""
+        self.table = table
         lines = [
             header(self.options),
             "",
@@ -260,8 +271,8 @@ class Bench:
         found_rounds, count = [], rounds or self.options.rounds
         for number in range(count):
             order = [self.rust, self.libpq] if number % 2 else [self.libpq, self.rust]
-            found = [self.run(program, work, blocks, environment, pinned) for program in order]
-            rust, libpq = found if number % 2 else reversed(found)
+            found = {program: self.run(program, work, blocks, environment, pinned) for program in order}
+            rust, libpq = found[self.rust], found[self.libpq]
             if rust[2] != libpq[2]:
                 raise BenchError(f"{work}: the server counted {rust[2]} rows for Rust and {libpq[2]} for libpq")
             found_rounds.append((rust, libpq))
@@ -276,7 +287,7 @@ class Bench:
         """Medians of the blocks of one process: seconds, microseconds of CPU; and the rows."""
         cores = {0} if pinned else set(range(os.cpu_count()))
         os.sched_setaffinity(self.server.pid, cores)  # sessions of the server inherit it
-        command = ["taskset", "-c", ",".join(map(str, cores)), *program, work, str(blocks)]
+        command = ["taskset", "-c", ",".join(map(str, cores)), *program.command, work, str(blocks)]
         done = subprocess.run(command, env=environment, text=True, capture_output=True, timeout=PROGRAM_SECONDS_MAX)
         if done.returncode != 0:
             raise BenchError(f"{command} ended with {done.returncode}:\n{done.stderr[-1000:]}")
@@ -284,9 +295,9 @@ class Bench:
         seconds, cpu = (statistics.median(float(line[part]) for line in lines) for part in (0, 1))
         if program == self.rust and len(lines[0]) > 3:
             self.memory_mib = max(float(line[3]) for line in lines)
-        way, where = Path(program[-1]).stem, f"{self.rtt:g} ms"
+        words = {"table": self.table, "work": work, "way": program.way, "distance": f"{self.rtt:g} ms"}
         for line in lines:
-            records.keep(work=work, way=way, distance=where, seconds=float(line[0]), cpu_us=float(line[1]), rows=int(line[2]))
+            records.keep(**words, seconds=float(line[0]), cpu_us=float(line[1]), rows=int(line[2]))
         return seconds, cpu, int(lines[0][2])
 
     @contextmanager

@@ -40,7 +40,8 @@ def start(name: str) -> None:
 
 
 def keep(**sample: Any) -> None:
-    """One raw sample: words say what was measured, numbers what it took, with their unit in the name."""
+    """One raw sample: words say what was measured, numbers what it took, with their unit in the name. Where a bench makes
+    several tables, `table` says which of them it is for."""
     _samples.append(sample)
 
 
@@ -77,7 +78,12 @@ def finish() -> None:
     file.write_text(json.dumps(about | {"samples": _samples}, indent=1, default=str) + "\n")
     print(f"bench: {len(_samples)} raw samples in {file}", file=sys.stderr)
     for name in _written:
-        (RESULTS / f"{name}.json").write_text(json.dumps(about | {"summary": summary(_samples)}, indent=1) + "\n")
+        (RESULTS / f"{name}.json").write_text(json.dumps(about | {"summary": summary(of_table(name))}, indent=1) + "\n")
+
+
+def of_table(name: str) -> list[dict[str, Any]]:
+    """The samples that a table is made of."""
+    return [sample for sample in _samples if sample.get("table", name) == name]
 
 
 def summary(samples: list[dict[str, Any]]) -> list[dict[str, Any]]:
