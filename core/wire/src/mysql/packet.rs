@@ -97,6 +97,9 @@ pub struct OutOfSequence {
     pub found: u8,
 }
 
+/// Room for a payload that stays for the next one, in bytes: what a rare long one took is given back.
+const ROOM_KEPT: usize = 4096;
+
 /// Puts payloads together from a stream's pieces, however they are cut.
 ///
 /// A payload that comes in one piece is not copied. Of others at most what the caller asks for is kept, so that memory
@@ -204,7 +207,10 @@ impl Payloads {
         let Some(header) = PacketHeader::peek(&self.header[..self.header_len]) else { return Ok(false) };
         self.header_len = 0;
         if !self.is_inside {
-            self.head.clear();
+            match self.head.capacity() > ROOM_KEPT {
+                true => self.head = Vec::new(),
+                false => self.head.clear(),
+            }
             self.is_inside = true;
             self.sequence_first = header.sequence;
         } else if is_numbered && header.sequence != self.sequence_last.wrapping_add(1) {
