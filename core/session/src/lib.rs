@@ -62,6 +62,7 @@ mod config;
 mod contract;
 mod events;
 mod facts;
+mod lazy;
 mod mysql;
 mod names;
 mod own_names;

@@ -70,16 +70,22 @@ pub(crate) struct Prepared {
     pub(crate) types: SmallVec<[Oid; 8]>,
     /// Values of the literals in its text.
     pub(crate) literals: SmallVec<[ValueHash; 4]>,
-    /// Its text, where a remedy may need it.
-    pub(crate) source: Option<Box<[u8]>>,
-    /// Where its text was parsed.
-    pub(crate) span: Option<Span>,
-    /// The catalogue when it was parsed.
-    pub(crate) parsed_at: Mark,
-    /// The relations that its Parse found, by object id, once they are known.
-    pub(crate) found: Option<Arc<[Oid]>>,
+    /// Its Parse, where a remedy may need to know of it.
+    pub(crate) parsed: Option<Box<Parsed>>,
     /// The last unit that prepared or bound it; none once that failed.
     seen_in: Option<u64>,
+}
+
+/// The Parse of a prepared statement.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Parsed {
+    /// The text, if it is not too long.
+    pub(crate) source: Option<Box<[u8]>>,
+    pub(crate) span: Option<Span>,
+    /// The catalogue then.
+    pub(crate) at: Mark,
+    /// The relations that it found, by object id, once they are known.
+    pub(crate) found: Option<Arc<[Oid]>>,
 }
 
 /// A part of a transaction in which one text means one thing, to whoever parses it: nothing that may change what it means
@@ -157,13 +163,14 @@ const LEARNED_BYTES_MAX: usize = 256 * 1024;
 /// What a connection has learnt about statements, by template.
 #[derive(Debug, Default)]
 pub(crate) struct Lessons {
-    list: Vec<Learned>,
+    /// Of most templates nothing is learnt.
+    list: Vec<Option<Box<Learned>>>,
     extra: usize,
 }
 
 impl Lessons {
     pub(crate) fn get(&self, template: usize) -> Option<&Learned> {
-        self.list.get(template)
+        self.list.get(template)?.as_deref()
     }
 
     /// What is known of a template; `None` where there are too many.
@@ -172,9 +179,9 @@ impl Lessons {
             return None;
         }
         if self.list.len() <= template {
-            self.list.resize_with(template + 1, Learned::default);
+            self.list.resize_with(template + 1, Option::default);
         }
-        self.list.get_mut(template)
+        self.list.get_mut(template).map(|learned| &mut **learned.get_or_insert_default())
     }
 
     /// The server described the result of a template's statements. Returns whether that is kept.
@@ -399,9 +406,18 @@ impl Prepared {
         self.types.extend(types.take(KEPT_MAX));
         self.literals.clear();
         self.literals.extend_from_slice(&literals[..literals.len().min(KEPT_MAX)]);
-        self.source = None;
-        self.span = None;
+        self.parsed = None;
         self.seen_in = None;
+    }
+
+    /// Its text, where a remedy may need it.
+    pub(crate) fn source(&self) -> Option<&[u8]> {
+        self.parsed.as_ref()?.source.as_deref()
+    }
+
+    /// Where its text was parsed, if that is known.
+    pub(crate) fn span(&self) -> Option<Span> {
+        self.parsed.as_ref()?.span
     }
 
     /// What it takes besides itself, in bytes.
@@ -409,7 +425,8 @@ impl Prepared {
         let spilled = |is_spilled: bool, bytes: usize| if is_spilled { bytes } else { 0 };
         spilled(self.types.spilled(), self.types.len() * size_of::<Oid>())
             + spilled(self.literals.spilled(), self.literals.len() * size_of::<ValueHash>())
-            + self.source.as_ref().map_or(0, |source| source.len())
+            + self.source().map_or(0, <[u8]>::len)
+            + self.parsed.as_ref().map_or(0, |_| size_of::<Parsed>())
     }
 
     /// A message of this unit prepares or binds it.

@@ -340,6 +340,9 @@ impl Units {
             && exchange.results.capacity() <= POOLED_MAX;
         if self.pool.len() < POOL_MAX && is_small {
             exchange.clear();
+            if self.pool.capacity() == 0 {
+                self.pool.reserve_exact(1); // most clients wait for each answer
+            }
             self.pool.push(exchange);
         }
     }
@@ -406,6 +409,9 @@ impl Units {
         let runs = self.runs_pool.pop().unwrap_or_default();
         let bytes = size_of::<Unit>().max(EXCHANGE_BYTES);
         self.bytes += bytes;
+        if self.live.capacity() == 0 {
+            self.live.reserve_exact(1); // most clients wait for each answer
+        }
         self.live.push_back(Unit {
             exchange,
             runs,

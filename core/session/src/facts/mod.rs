@@ -202,7 +202,7 @@ impl Facts {
     pub(crate) fn surely_prepared<'c>(&self, core: &'c Core, name: &[u8]) -> Option<&'c [u8]> {
         let prepared = core.prepared(name)?;
         let unit = prepared.seen_in().filter(|unit| *unit < core.units().oldest())?;
-        prepared.source.as_deref().filter(|_| self.is_undoubted_since(unit))
+        prepared.source().filter(|_| self.is_undoubted_since(unit))
     }
 
     fn settle_definitions(&mut self) {

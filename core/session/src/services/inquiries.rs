@@ -86,7 +86,7 @@ pub(crate) enum Way {
 pub(crate) struct Inquiries {
     groups: Slots<Group>,
     /// What is being looked up in the catalogue.
-    surveying: Option<Surveying>,
+    surveying: Option<Box<Surveying>>,
     /// Time of the server that questions have taken, less what has been forgotten by `spent_at`.
     spent: Duration,
     spent_at: Moment,
@@ -310,14 +310,14 @@ impl Inquiries {
             let Stamp { epoch, .. } = surveying.stamp;
             !surveying.stamp.is_fresh(now, stamp.epoch) || epoch != stamp.epoch
         };
-        if self.surveying.as_ref().is_some_and(is_over) {
+        if self.surveying.as_deref().is_some_and(is_over) {
             self.surveying = None;
         }
         if self.surveying.is_none() && facts.wants_lookup() {
             let mut survey = Survey::new(facts.take_wanted());
             let next = Some(survey.questions());
             let acts_asked = facts.changes().acts_asked(stamp.at);
-            self.surveying = Some(Surveying { survey, stamp, acts_asked, next });
+            self.surveying = Some(Box::new(Surveying { survey, stamp, acts_asked, next }));
         }
         let next = self.surveying.as_mut().and_then(|surveying| surveying.next.take()).unwrap_or_default();
         next.into_iter().map(|purity::Question { lookup, parameter }| Asked {

@@ -26,7 +26,9 @@ use crate::reply_queue::{Due, Expect, Taker};
 use crate::rules::Rule;
 use crate::scopes::Scopes;
 use crate::services::Arrived;
-use crate::statements::{PREPARED_BYTES_MAX, Portal, Prepared, ResultFormats, Text, row_limit};
+use crate::statements::{
+    Mark, PREPARED_BYTES_MAX, Parsed, Portal, Prepared, ResultFormats, Text, row_limit,
+};
 
 /// Prepared statements whose texts are kept.
 const SOURCES_MAX: usize = 4096;
@@ -146,7 +148,7 @@ impl Session {
             frontend::FLUSH => self.flush(now),
             frontend::FUNCTION_CALL => {
                 self.settle_unrun(now);
-                if !self.lobs.call_sent(&self.core) {
+                if !self.core.is_observed && !self.lobs.call_sent(&self.core) {
                     self.doubt_functions(Doubt::Called);
                     self.cursors.code_runs(&self.facts);
                     self.forget(false);
@@ -247,16 +249,13 @@ impl Session {
         let statement = self.add_statement(unit, &text, Steps::PREPARE);
         self.core.last_serial += 1;
         let serial = self.core.last_serial;
-        let (span, parsed_at) = match self.needs_facts() {
-            true => (self.span(), self.facts.changes().mark()),
-            false => Default::default(),
-        };
+        let parsed = self.needs_facts().then(|| {
+            Box::new(Parsed { source, span: self.span(), at: self.facts.changes().mark(), found: None })
+        });
         let literals = self.core.parameters.hashes();
         let set = |prepared: &mut Prepared| {
             prepared.set(serial, text, types, literals);
-            prepared.source = source;
-            prepared.span = span;
-            (prepared.parsed_at, prepared.found) = (parsed_at, None);
+            prepared.parsed = parsed;
             prepared.seen(unit);
         };
         self.core.prepared.change(name, set, Prepared::extra_bytes);
@@ -344,7 +343,9 @@ impl Session {
         let unit = self.core.units.open(now, UnitKind::Group);
         let (found, expect) = match StatementOrPortal::decode(body) {
             Ok(StatementOrPortal::Statement(name)) => {
-                self.statements.watching().sees_describe(&self.core, unit, name);
+                if !self.core.is_observed {
+                    self.statements.watching().sees_describe(&self.core, unit, name);
+                }
                 let found =
                     self.core.prepared.get(name).map(|prepared| (prepared.text.clone(), prepared.serial));
                 (found, Expect::DescribeStatement)
@@ -519,8 +520,8 @@ impl Session {
         // These make, read and close none by name; what else they do matters to results that are followed when they run.
         let is_plain =
             matches!(lifted.kind(), S::Select | S::Values | S::With) || lifted.kind().is_row_write();
-        let may_matter = is_kept || !is_plain || self.cursors.follows_any();
-        let used = (has_cursors && may_matter).then(|| cursor_use(&lifted, text)).flatten();
+        let may_matter = has_cursors && (is_kept || !is_plain || self.cursors.follows_any());
+        let used = may_matter.then(|| cursor_use(&lifted, text)).flatten();
         // What is written into the catalogue may be a parameter.
         let makes_cursor_code = has_cursors
             && effect == Effect::MayDefine
@@ -569,8 +570,9 @@ impl Session {
             return true;
         }
         let Some(prepared) = self.core.prepared.get(name) else { return false };
-        let (template, found_then) = (prepared.text.template, prepared.found.clone());
-        let is_of_parse = self.facts.changes().is_as_at(prepared.parsed_at);
+        let parsed = prepared.parsed.as_deref();
+        let (template, found_then) = (prepared.text.template, parsed.and_then(|parsed| parsed.found.clone()));
+        let is_of_parse = self.facts.changes().is_as_at(parsed.map_or(Mark::default(), |parsed| parsed.at));
         if is_of_parse && found_then.is_some() {
             return true;
         }
@@ -580,7 +582,7 @@ impl Session {
         };
         if is_of_parse {
             if let Some(prepared) = self.core.prepared.get_mut(name) {
-                prepared.found = found;
+                prepared.parsed.get_or_insert_default().found = found;
             }
             return true;
         }
@@ -603,9 +605,14 @@ impl Session {
             return;
         }
         let mut due = Due { taker: self.core.taker, ..Due::of_client(expect, unit, statement) };
-        due.lesson = self.statements.watching().lesson_of(&due);
+        let is_watched = !self.core.is_observed;
+        if is_watched {
+            due.lesson = self.statements.watching().lesson_of(&due);
+        }
         if !self.core.queue.sent(due) {
-            self.statements.watching().skipped(&due);
+            if is_watched {
+                self.statements.watching().skipped(&due);
+            }
             self.facts.names.skipped(&due);
             self.mark_skipped(due);
             return;

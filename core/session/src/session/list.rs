@@ -211,8 +211,8 @@ impl Session {
     pub(crate) fn proposer_of(&mut self, guess: &Guess<'_>) -> Option<(&mut dyn Proposes, Cx<'_>)> {
         let Self { core, config, facts, own_names, shadow, flights, .. } = self;
         let remedy: &mut dyn Proposes = match flights.proposer_of(guess)? {
-            Name::Lobs => &mut self.lobs,
-            _ => &mut self.loops,
+            Name::Lobs => &mut *self.lobs,
+            _ => &mut *self.loops,
         };
         Some((remedy, Cx { core, facts, config, own_names, shadow, flights }))
     }
@@ -220,7 +220,7 @@ impl Session {
     /// The remedy that sends calls of its own with the flights, and all else.
     pub(crate) fn caller(&mut self) -> (&mut dyn Calls, Cx<'_>) {
         let Self { core, config, facts, own_names, shadow, flights, .. } = self;
-        (&mut self.lobs, Cx { core, facts, config, own_names, shadow, flights })
+        (&mut *self.lobs, Cx { core, facts, config, own_names, shadow, flights })
     }
 
     /// A unit of the client's has gone to the server: whether calls are to go behind it.
@@ -251,7 +251,7 @@ impl Session {
         let remedy: &mut dyn Texts = match place {
             0 => &mut self.begin,
             1 => &mut self.commit,
-            2 => &mut self.chatter,
+            2 => &mut *self.chatter,
             #[cfg(test)]
             3 => &mut self.example,
             _ => return None,
@@ -325,11 +325,11 @@ impl Session {
         let remedy: &mut dyn Remedy = match name {
             Name::Begin => &mut self.begin,
             Name::Commit => &mut self.commit,
-            Name::Chatter => &mut self.chatter,
-            Name::Statements => &mut self.statements,
-            Name::Cursors => &mut self.cursors,
-            Name::Lobs => &mut self.lobs,
-            Name::Loops | Name::Repeats => &mut self.loops,
+            Name::Chatter => &mut *self.chatter,
+            Name::Statements => &mut *self.statements,
+            Name::Cursors => &mut *self.cursors,
+            Name::Lobs => &mut *self.lobs,
+            Name::Loops | Name::Repeats => &mut *self.loops,
         };
         (remedy, cx)
     }

@@ -249,7 +249,7 @@ impl Session {
         let prepared = self.core.prepared(bind.statement)?;
         let (text, types) = (prepared.text.clone(), prepared.types.clone());
         // What was parsed under the same settings, in the same snapshot, is what a guess would parse.
-        let is_of_text = prepared.span.is_some() && prepared.span == self.span();
+        let is_of_text = prepared.span().is_some() && prepared.span() == self.span();
         let own = (!is_of_text).then_some((bind.statement, prepared.serial));
         // The server's unnamed statement is another where the last Parse was answered from memory.
         own.is_none_or(|(name, _)| !name.is_empty()).then_some(())?;

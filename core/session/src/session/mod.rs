@@ -30,6 +30,7 @@ use crate::config::SessionConfig;
 use crate::contract::{BackendKey, Opening, SessionError, Verdict};
 use crate::events::Event;
 use crate::facts::Facts;
+use crate::lazy::Lazy;
 use crate::own_names::OwnNames;
 use crate::remedies::{Chatter, Commit, Cursors, EarlyBegin, Lobs, Loops, Statements};
 use crate::rules::Rule;
@@ -62,12 +63,12 @@ pub struct Session {
     shadow: Shadow,
     unseen: Unseen,
     unrun: UnrunTexts,
-    flights: Flights,
-    loops: Loops,
-    chatter: Chatter,
-    statements: Statements,
-    cursors: Cursors,
-    lobs: Lobs,
+    flights: Lazy<Flights>,
+    loops: Lazy<Loops>,
+    chatter: Lazy<Chatter>,
+    statements: Lazy<Statements>,
+    cursors: Lazy<Cursors>,
+    lobs: Lazy<Lobs>,
     commit: Commit,
     #[cfg(test)]
     pub(crate) example: crate::remedies::Example,
@@ -86,12 +87,12 @@ impl Session {
             shadow: Shadow::default(),
             unseen: Unseen::default(),
             unrun: UnrunTexts::default(),
-            flights: Flights::default(),
-            loops: Loops::default(),
-            chatter: Chatter::default(),
-            statements: Statements::default(),
-            cursors: Cursors::default(),
-            lobs: Lobs::default(),
+            flights: Lazy::default(),
+            loops: Lazy::default(),
+            chatter: Lazy::default(),
+            statements: Lazy::default(),
+            cursors: Lazy::default(),
+            lobs: Lazy::default(),
             commit: Commit::new(&config.common),
             #[cfg(test)]
             example: Default::default(),
@@ -189,7 +190,7 @@ impl Session {
         self.core.queue.owes_client()
             || self.core.units.unanswered() > 0
             || self.cursors.holds_client()
-            || self.cursors.is_delivering()
+            || self.is_delivering()
             || self.lobs.holds_client()
     }
 
@@ -211,7 +212,7 @@ impl Session {
 
     /// Whether the next byte for the client begins a message.
     pub fn is_between_replies(&self) -> bool {
-        (self.core.server_passing == 0 || self.core.server_dropping) && !self.cursors.is_delivering()
+        (self.core.server_passing == 0 || self.core.server_dropping) && !self.is_delivering()
     }
 
     /// Whether the next byte from the client begins a unit: the place to hold it at.
@@ -243,6 +244,11 @@ impl Session {
     /// The driver tells, before each message of the client's, whether the client has yet to take what was sent to it.
     pub fn set_behind(&mut self, client_is_behind: bool) {
         self.core.client_is_behind = client_is_behind;
+    }
+
+    /// Whether an answer from memory is on its way to the client, of which that has not yet got all.
+    fn is_delivering(&self) -> bool {
+        !self.core.is_observed && self.cursors.is_delivering()
     }
 
     /// Whether the client has been let in.

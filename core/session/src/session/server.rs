@@ -20,7 +20,7 @@ impl Session {
     /// A message of the server to a client that has been let in: booked, and forwarded as it came unless it answers the
     /// session's own messages.
     pub(crate) fn handle_reply(&mut self, now: Moment, input: &[u8]) -> Result<Verdict, SessionError> {
-        if self.cursors.is_delivering() {
+        if self.is_delivering() {
             return Ok(Verdict::Hold); // amid a row, maybe
         }
         let header = match FrameHeader::peek(input, LENGTH_MAX) {
@@ -87,7 +87,7 @@ impl Session {
         match reply {
             _ if reply.is_own() => {}
             Reply::Part(due) => {
-                if tag == backend::DATA_ROW {
+                if tag == backend::DATA_ROW && !self.core.is_observed {
                     self.cursors.native_row(due.unit, bytes);
                 }
                 self.book_part(due, tag, body, is_whole);
@@ -143,7 +143,9 @@ impl Session {
             backend::FUNCTION_CALL_RESPONSE if is_whole => self.function_result(due, body),
             backend::PARAMETER_DESCRIPTION => self.parameter_description(due, body),
             backend::PORTAL_SUSPENDED => {
-                self.cursors.native_piece_ends(due, false, 0);
+                if !self.core.is_observed {
+                    self.cursors.native_piece_ends(due, false, 0);
+                }
                 if let Some(statement) = due.statement.and_then(|slot| self.statement_mut(due.unit, slot)) {
                     statement.suspended = true;
                 }
@@ -175,7 +177,9 @@ impl Session {
 
     fn row_description(&mut self, due: Due, body: &[u8]) {
         let layout = self.core.names.layout(body, &mut self.core.stream);
-        self.cursors.native_piece_described(due, body);
+        if !self.core.is_observed {
+            self.cursors.native_piece_described(due, body);
+        }
         if due.expect == Expect::Query {
             self.capture_rows(due, layout);
         } else {
@@ -260,8 +264,10 @@ impl Session {
         if matches!(complete.tag, b"DISCARD ALL" | b"DEALLOCATE ALL" | b"DEALLOCATE") {
             self.deallocated(due.unit, complete.tag);
         }
-        self.lobs.statement_ran(due.unit, due.statement, complete.tag);
-        self.cursors.native_piece_ends(due, true, complete.rows().unwrap_or(0));
+        if !self.core.is_observed {
+            self.lobs.statement_ran(due.unit, due.statement, complete.tag);
+            self.cursors.native_piece_ends(due, true, complete.rows().unwrap_or(0));
+        }
         self.raised.statement_succeeded(&mut self.core, due);
         let rows = complete.rows().filter(|rows| *rows <= ROWS_MAX).unwrap_or(0);
         let Some(statement) = due.statement.and_then(|slot| self.statement_mut(due.unit, slot)) else {

@@ -21,7 +21,7 @@ use crate::remedies::Rule;
 use crate::remedies::remedy::Cx;
 use crate::reply_queue::{Due, Expect};
 use crate::session::core::Core;
-use crate::statements::{Portal, Text};
+use crate::statements::{Portal, Prepared, Text};
 
 /// Bytes of an answer from memory that go to the client at once, before it is seen whether it takes them.
 const DELIVERED_BYTES_MAX: usize = 512 * 1024;
@@ -459,7 +459,7 @@ impl Cursors {
             return false;
         }
         let source = cx.core.find_prepared(|prepared| prepared.serial == statement);
-        let query = source.and_then(|prepared| prepared.source.clone()).map(|query| (query, types));
+        let query = source.and_then(Prepared::source).map(|query| (query.into(), types));
         let opened = opened(cx.facts);
         let Some(reader) = self.add(unit, name, Kind::Portal, text, opened) else { return false };
         (reader.query, reader.statement, reader.formats) = (query, statement, formats);
