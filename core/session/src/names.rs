@@ -130,6 +130,9 @@ impl Names {
         let id = self.layouts.len() as u32 + 1;
         stream.columns(id, names);
         self.layouts.insert(description.into(), id);
+        if self.layout_list.is_empty() {
+            self.layout_list.reserve_exact(1);
+        }
         self.layout_list.push(layout);
         id
     }

@@ -1,10 +1,12 @@
 //! Texts that the sessions of one gateway share, within a bound.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use foldhash::fast::RandomState;
+use onetrip_sql::Lifter;
 
+use crate::lazy::Lazy;
 use crate::readings::Readings;
 use crate::statements::Text;
 
@@ -29,6 +31,24 @@ pub(crate) struct Read {
     pub(crate) statements: Readings<Text>,
     /// MySQL's: how many `?` are in it.
     pub(crate) commands: Readings<u16>,
+    /// Reads those that are new, so that not each session has room for the longest of its own.
+    pub(crate) lifter: Mutex<Lifter>,
+}
+
+/// What reads one text.
+#[derive(Debug)]
+pub(crate) enum Scanner<'a> {
+    Common(MutexGuard<'a, Lifter>),
+    Own(&'a mut Lazy<Lifter>),
+}
+
+impl Scanner<'_> {
+    pub(crate) fn get(&mut self) -> &mut Lifter {
+        match self {
+            Self::Common(lifter) => lifter,
+            Self::Own(lifter) => lifter,
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -47,6 +67,14 @@ impl Texts {
     /// What was found in the latest texts of statements; none where these are not kept.
     pub(crate) fn read(&self) -> Option<&Read> {
         self.read.as_deref()
+    }
+
+    /// What reads one text: what sessions that only watch share, if none of them is using it, or a session's own.
+    pub(crate) fn scanner<'a>(&'a self, own: &'a mut Lazy<Lifter>) -> Scanner<'a> {
+        match self.read().and_then(|read| read.lifter.try_lock().ok()) {
+            Some(common) => Scanner::Common(common),
+            None => Scanner::Own(own),
+        }
     }
 
     /// The text as all sessions share it; `None` while they hold too much.

@@ -5,6 +5,7 @@
 //! and patterns claim numbers. A pattern that ranks higher takes a trip away from one that ranks lower.
 
 use std::collections::VecDeque;
+use std::num::NonZeroU64;
 
 use super::book::{Book, Fate, Key, Sighting};
 use super::chatter::{self, Chatter, Sort};
@@ -13,8 +14,8 @@ use super::event::Event;
 use super::hash::Table;
 use super::spots::Spots;
 use super::would::Reach;
-use crate::Driver;
 use crate::findings::{Code, Evidence, Spot, Would};
+use crate::{Driver, Moment};
 
 /// Trips that can still be claimed; older ones stay with whom they are.
 const REMEMBERED_MAX: usize = 256;
@@ -24,9 +25,25 @@ const TALLIES_MAX: usize = 4096;
 const NOBODY: u32 = u32::MAX;
 const LOOP: u32 = u32::MAX - 1;
 
-/// Number of a reading trip of one connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub(super) struct TripNumber(u64);
+/// Number of a reading trip of one connection. It begins at one, so that none takes no room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct TripNumber(NonZeroU64);
+
+impl TripNumber {
+    fn of_place(place: u64) -> Self {
+        Self(NonZeroU64::MIN.saturating_add(place))
+    }
+
+    fn place(self) -> u64 {
+        self.0.get() - 1
+    }
+}
+
+impl Default for TripNumber {
+    fn default() -> Self {
+        Self::of_place(0)
+    }
+}
 
 /// What a claim is counted by, within one connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -49,7 +66,9 @@ pub(super) enum Share {
 /// Claims of one connection.
 #[derive(Debug, Default)]
 pub(super) struct Claims {
-    /// Number of the first remembered trip.
+    /// When the connection was opened.
+    opened_at: Moment,
+    /// Place of the first remembered trip among all.
     first: u64,
     trips: VecDeque<Slot>,
     tallies: Vec<Tally>,
@@ -60,7 +79,7 @@ pub(super) struct Claims {
 struct Slot {
     waited_ns: u64,
     wire_ns: u64,
-    spot: Spot,
+    sent_at: Moment,
     owner: u32,
     avoidable: bool,
     /// Whether it could have been answered from memory.
@@ -103,15 +122,16 @@ impl Claims {
             self.trips.pop_front();
             self.first += 1;
         }
+        self.opened_at = event.opened_at;
         self.trips.push_back(Slot {
             waited_ns: event.exchange.duration(),
             wire_ns: event.wire_ns,
-            spot: event.spot(),
+            sent_at: event.exchange.sent_at,
             owner: NOBODY,
             avoidable: false,
             memory: event.would.memory,
         });
-        TripNumber(self.first + self.trips.len() as u64 - 1)
+        TripNumber::of_place(self.first + self.trips.len() as u64 - 1)
     }
 
     /// Books a trip on a pattern; false if it is another's that ranks as high, or too long ago.
@@ -123,8 +143,9 @@ impl Claims {
         let Some(id) = self.tally(pattern, scope) else { return false };
         self.release(slot);
         let avoidable = share == Share::Avoidable;
+        let spot = self.spot(slot);
         let tally = &mut self.tallies[id as usize];
-        tally.add(slot.waited_ns, slot.wire_ns, avoidable, slot.spot);
+        tally.add(slot.waited_ns, slot.wire_ns, avoidable, spot);
         tally.would.add(slot.would(avoidable, pattern.code));
         self.set(trip, id, avoidable);
         true
@@ -192,11 +213,15 @@ impl Claims {
     }
 
     fn slot(&self, trip: TripNumber) -> Option<&Slot> {
-        self.trips.get(usize::try_from(trip.0.checked_sub(self.first)?).ok()?)
+        self.trips.get(usize::try_from(trip.place().checked_sub(self.first)?).ok()?)
+    }
+
+    fn spot(&self, slot: Slot) -> Spot {
+        Spot { opened_at: self.opened_at, sent_at: slot.sent_at }
     }
 
     fn set(&mut self, trip: TripNumber, owner: u32, avoidable: bool) {
-        let position = trip.0.checked_sub(self.first).and_then(|position| usize::try_from(position).ok());
+        let position = trip.place().checked_sub(self.first).and_then(|position| usize::try_from(position).ok());
         if let Some(slot) = position.and_then(|position| self.trips.get_mut(position)) {
             slot.owner = owner;
             slot.avoidable = avoidable;
@@ -212,13 +237,14 @@ impl Claims {
     }
 
     fn release(&mut self, slot: Slot) {
+        let spot = self.spot(slot);
         if let Some(tally) = self.tallies.get_mut(slot.owner as usize) {
             tally.trips -= 1;
             tally.avoidable -= u64::from(slot.avoidable);
             tally.would.take_away(slot.would(slot.avoidable, tally.pattern.code));
             tally.waited_ns -= slot.waited_ns;
             tally.wire_ns -= slot.wire_ns;
-            tally.spots.remove(slot.spot);
+            tally.spots.remove(spot);
         }
     }
 

@@ -79,6 +79,8 @@ pub(super) struct Books<'a> {
 /// Loops of one connection.
 #[derive(Debug, Default)]
 pub(super) struct Loops {
+    /// When the connection was opened.
+    opened_at: Moment,
     followed: Table<u32, Followed>,
 }
 
@@ -97,11 +99,10 @@ struct Execution {
     obstacle: Option<Obstacle>,
     /// Whether it could have been answered from memory.
     memory: Reach,
-    parameters: SmallVec<[u64; 4]>,
+    parameters: SmallVec<[u64; 2]>,
     place: Place,
     sent_at: Moment,
     request: u64,
-    opened_at: Moment,
     waited_ns: u64,
     wire_ns: u64,
 }
@@ -126,7 +127,8 @@ pub(super) struct Edges {
     edges: Table<Key, Edge>,
     /// Latest walks by the template that was run, for the share of a loop that other connections took.
     walks: Table<u32, VecDeque<(Key, Walk)>>,
-    leftover: Vec<(u32, Execution)>,
+    /// With its template, and when its connection was opened.
+    leftover: Vec<(u32, Execution, Moment)>,
     unsettled: Unsettled,
 }
 
@@ -194,6 +196,7 @@ impl Loops {
         if run.parameters.is_empty() || run.continues() {
             return Walking::No;
         }
+        self.opened_at = event.opened_at;
         if self.followed.len() >= FOLLOWED_MAX && !self.followed.contains_key(&run.template) {
             self.followed.clear();
         }
@@ -206,7 +209,6 @@ impl Loops {
             place: event.place,
             sent_at: event.exchange.sent_at,
             request: event.exchange.request,
-            opened_at: event.opened_at,
             waited_ns: event.exchange.duration(),
             wire_ns: event.wire_ns,
         };
@@ -216,7 +218,7 @@ impl Loops {
             source: source.template,
             client,
         };
-        if followed.goes_on(&execution, own, edges, &key, event.scope) {
+        if followed.goes_on((&execution, event.opened_at), own, edges, &key, event.scope) {
             trip.map(|trip| claims.claim_for_loop(trip));
             return Walking::On;
         }
@@ -233,7 +235,7 @@ impl Loops {
         let known = followed.history.iter().skip(from);
         let mut is_free = |trip| claims.claim_for_loop(trip);
         for execution in known.filter(|execution| execution.trip.is_none_or(&mut is_free)) {
-            edges.matched(key, event.scope, &walk, execution);
+            edges.matched(key, event.scope, &walk, (execution, event.opened_at));
             walk.taken += 1;
         }
         followed.history.clear();
@@ -251,7 +253,7 @@ impl Loops {
                 .into_iter()
                 .filter(|execution| execution.trip.is_some_and(|trip| claims.is_free(trip)))
                 .take(room);
-            edges.leftover.extend(unclaimed.map(|execution| (template, execution)));
+            edges.leftover.extend(unclaimed.map(|execution| (template, execution, self.opened_at)));
         }
     }
 }
@@ -260,7 +262,7 @@ impl Followed {
     /// Lets a proven loop take its next row, or begin again on a newer result of the same source.
     fn goes_on(
         &mut self,
-        execution: &Execution,
+        (execution, opened_at): (&Execution, Moment),
         own: &Recent,
         edges: &mut Edges,
         key: &impl Fn(&ResultSet) -> Key,
@@ -281,14 +283,14 @@ impl Followed {
                     walk.taken = 0;
                 }
                 walk.take(row, execution);
-                edges.matched(key(&walk.source), scope, walk, execution);
+                edges.matched(key(&walk.source), scope, walk, (execution, opened_at));
                 return true;
             }
         }
         let source = Arc::clone(&walk.source);
         if let Some(row) = walk.row_in(&source, execution, walk.last_row) {
             walk.take(row, execution);
-            edges.matched(key(&source), scope, walk, execution);
+            edges.matched(key(&source), scope, walk, (execution, opened_at));
             return true;
         }
         if let Some(row) = walk.row_in(&source, execution, 0) {
@@ -298,7 +300,7 @@ impl Followed {
                 walk.taken = 0;
                 walk.take(row, execution);
                 edges.began_again(key(&source));
-                edges.matched(key(&source), scope, walk, execution);
+                edges.matched(key(&source), scope, walk, (execution, opened_at));
                 return true;
             }
             edges.strayed(key(&source));
@@ -346,12 +348,6 @@ impl Followed {
             walk.relation = meant(&walk, &walked, names)?;
             Some((walk, from))
         })
-    }
-}
-
-impl Execution {
-    fn spot(&self) -> Spot {
-        Spot { opened_at: self.opened_at, sent_at: self.sent_at }
     }
 }
 
@@ -494,7 +490,13 @@ impl Edges {
         }
     }
 
-    fn matched(&mut self, key: Key, scope: u32, walk: &Walk, execution: &Execution) {
+    fn matched(
+        &mut self,
+        key: Key,
+        scope: u32,
+        walk: &Walk,
+        (execution, opened_at): (&Execution, Moment),
+    ) {
         walk.source.used(execution.place);
         let edge = self.edge(key);
         if edge.scope == 0 {
@@ -502,7 +504,7 @@ impl Edges {
         }
         if !edge.latest.contains(&walk.source.id) {
             edge.instances += 1;
-            edge.spots.add(execution.spot());
+            edge.spots.add(Spot { opened_at, sent_at: execution.sent_at });
             edge.latest.push_back(walk.source.id);
             if edge.latest.len() > INSTANCES_REMEMBERED {
                 edge.latest.pop_front();
@@ -550,7 +552,7 @@ impl Edges {
 
     /// Adds to proven loops what other connections ran of them: too little there to be a proof by itself.
     fn take_leftover(&mut self) {
-        for (template, execution) in std::mem::take(&mut self.leftover) {
+        for (template, execution, opened_at) in std::mem::take(&mut self.leftover) {
             let walks = self.walks.get(&template).into_iter().flatten();
             let shared = walks.clone().find(|(key, walk)| {
                 let last_at = self.edges.get(key).map_or(Moment(0), |edge| edge.last_at);
@@ -561,7 +563,7 @@ impl Edges {
                     && walk.row_in(&walk.source, &execution, 0).is_some()
             });
             if let Some((key, walk)) = shared.cloned() {
-                self.matched(key, 0, &walk, &execution);
+                self.matched(key, 0, &walk, (&execution, opened_at));
             }
         }
     }

@@ -18,19 +18,20 @@ const ROOM_KEPT: usize = 112;
 /// Queries of one connection since it last wrote or ended a transaction.
 #[derive(Debug, Default)]
 pub(super) struct Repeats {
-    /// By template and digest of the parameters.
-    asked: Table<(u32, u64), Asked>,
+    /// By digest of template and parameters.
+    asked: Table<u64, Asked>,
 }
 
 #[derive(Debug)]
 struct Asked {
+    template: u32,
     request: u64,
     digest: u64,
     rows: u64,
-    runs: usize,
+    runs: u32,
     /// The trips of the first runs, until there are enough for a pattern.
     trips: [TripNumber; RUNS_MIN],
-    slow_gaps: usize,
+    slow_gaps: u32,
     claimed: bool,
     place: Place,
 }
@@ -41,29 +42,29 @@ impl Repeats {
         if !run.facts.reads_table || run.continues() {
             return;
         }
-        let key = (run.template, digest(run.parameters));
+        let key = digest(&[u64::from(run.template), digest(run.parameters)]);
         if self.asked.len() >= FOLLOWED_MAX && !self.asked.contains_key(&key) {
             self.asked.clear();
         }
         let asked = self.asked.entry(key).or_insert_with(|| Asked::new(event, run));
-        if !asked.is_same(event, run) {
+        if asked.template != run.template || !asked.is_same(event, run) {
             *asked = Asked::new(event, run);
         }
-        asked.slow_gaps += usize::from(asked.runs > 0 && event.gap() >= Gap::Waiting);
+        asked.slow_gaps += u32::from(asked.runs > 0 && event.gap() >= Gap::Waiting);
         asked.digest = run.statement.result_digest;
         asked.place = event.place;
-        if let Some(first) = asked.trips.get_mut(asked.runs) {
+        if let Some(first) = asked.trips.get_mut(asked.runs as usize) {
             *first = trip;
         }
-        asked.runs += 1;
-        if asked.runs >= RUNS_MIN && asked.slow_gaps * 2 <= asked.runs {
+        asked.runs = asked.runs.saturating_add(1);
+        if asked.runs as usize >= RUNS_MIN && asked.slow_gaps * 2 <= asked.runs {
             asked.claim(run.template, trip, event.scope, claims);
         }
     }
 
     /// Forgets what was asked of this template: its repeats are part of a loop.
     pub(super) fn forget(&mut self, template: u32) {
-        self.asked.retain(|(asked, _), _| *asked != template);
+        self.asked.retain(|_, asked| asked.template != template);
     }
 
     /// The program has paused, outside a transaction and a request.
@@ -81,6 +82,7 @@ impl Repeats {
 impl Asked {
     fn new(event: &Event<'_>, run: &Run<'_>) -> Self {
         Self {
+            template: run.template,
             request: event.exchange.request,
             digest: run.statement.result_digest,
             rows: run.statement.rows,
@@ -116,7 +118,7 @@ impl Asked {
             }
             claims.occurred(pattern, 1, 1);
         }
-        if self.runs > RUNS_MIN {
+        if self.runs as usize > RUNS_MIN {
             claims.claim(trip, pattern, scope, Share::Avoidable);
         }
     }

@@ -33,11 +33,11 @@ pub(super) struct ResultSet {
     used_at: AtomicU64,
     pub(super) columns: Arc<[String]>,
     pub(super) width: usize,
-    values: Vec<u32>,
+    values: Box<[u32]>,
     /// Made when a loop first looks for a value.
-    marks: OnceLock<Present>,
+    marks: OnceLock<Box<Present>>,
     /// Cells ordered by value, then position: made when the first loop looks, of a short result when one has found its value.
-    index: OnceLock<Vec<(u32, u32)>>,
+    index: OnceLock<Box<[(u32, u32)]>>,
 }
 
 impl ResultSet {
@@ -74,7 +74,7 @@ impl ResultSet {
             let mut marks = Present::default();
             marks.reset(self.values.len());
             marks.add(self);
-            marks
+            Box::new(marks)
         })
     }
 
@@ -88,7 +88,7 @@ impl ResultSet {
             let mut cells: Vec<_> =
                 self.values.iter().zip(0u32..).map(|(value, cell)| (*value, cell)).collect();
             cells.sort_unstable();
-            cells
+            cells.into()
         });
         let start = index.partition_point(|(found, _)| *found < value);
         index[start..].iter().take_while(move |(found, _)| *found == value).map(|(_, cell)| *cell as usize)
@@ -152,7 +152,7 @@ impl Present {
 
     fn add(&mut self, result: &ResultSet) {
         let mask = self.words.len().wrapping_sub(1);
-        for value in &result.values {
+        for value in &*result.values {
             let (word, bit) = place(*value, mask);
             if let Some(word) = self.words.get_mut(word) {
                 *word |= bit;
@@ -254,7 +254,7 @@ impl ResultStore {
             used_at: AtomicU64::new(event.place.count),
             columns: Arc::clone(columns),
             width,
-            values,
+            values: values.into(),
             marks: OnceLock::new(),
             index: OnceLock::new(),
         });
@@ -299,7 +299,7 @@ mod tests {
             used_at: AtomicU64::new(0),
             columns: Arc::from([]),
             width: 1,
-            values,
+            values: values.into(),
             marks: OnceLock::new(),
             index: OnceLock::new(),
         })

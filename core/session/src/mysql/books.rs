@@ -15,6 +15,7 @@ use super::columns::{Described, Describing};
 use super::config::MysqlConfig;
 use super::prepared::{Given, Statements};
 use crate::canonical::Values;
+use crate::lazy::Lazy;
 use crate::names::Names;
 use crate::parameters::Parameters;
 use crate::scopes::Scopes;
@@ -104,7 +105,7 @@ pub(super) struct Books {
     pub(super) names: Names,
     pub(super) scopes: Scopes,
     pub(super) values: Values,
-    pub(super) lifter: Lifter,
+    pub(super) lifter: Lazy<Lifter>,
     pub(super) parameters: Parameters,
     /// Values of a run, by the position of their `?`.
     pub(super) given: Vec<Given>,
@@ -148,7 +149,7 @@ impl Books {
             phase: Phase::Opening,
             units: Units::default(),
             scopes: Scopes::default(),
-            lifter: Lifter::new(),
+            lifter: Lazy::default(),
             parameters: Parameters::default(),
             given: Vec::new(),
             scratch: Vec::new(),
@@ -371,7 +372,7 @@ impl Books {
 
     pub(super) fn rest(&mut self) {
         self.units.rest();
-        self.lifter = Lifter::new(); // it holds nothing but the room that its last text took
+        self.lifter = Lazy::default(); // it holds nothing but the room that its last text took
         (self.scratch, self.given) = (Vec::new(), Vec::new());
         self.describing.rest();
         if self.awaited.is_empty() {

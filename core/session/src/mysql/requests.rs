@@ -177,7 +177,8 @@ impl Books {
             let template = names.template(&reading.template, stream);
             return Text { template, markers: reading.found, ..Text::default() };
         }
-        let lifted = lifter.lift_mysql(text, *mode);
+        let mut scanner = config.texts.scanner(lifter);
+        let lifted = scanner.get().lift_mysql(text, *mode);
         for literal in lifted.literals().take(PARAMETERS_MAX) {
             let value = literal.value(scratch);
             parameters.push(values.literal(value), value, config.keep_values);

@@ -488,7 +488,8 @@ impl Session {
     /// Looks into a statement's text; what is found goes to `readings`, too, if it depends on nothing else.
     fn look_into(&mut self, text: &[u8], is_kept: bool, readings: Option<(&Readings<Text>, u8)>) -> Text {
         let Core { lifter, names, stream, scopes, values, scratch, parameters, .. } = &mut self.core;
-        let lifted = lifter.lift(text, self.facts.settings.has_standard_strings());
+        let mut scanner = self.config.texts.scanner(lifter);
+        let lifted = scanner.get().lift(text, self.facts.settings.has_standard_strings());
         parameters.clear();
         for literal in lifted.literals().take(PARAMETERS_MAX) {
             let value = literal.value(scratch);
@@ -556,6 +557,7 @@ impl Session {
             lifted.literals().take(PARAMETERS_MAX).for_each(|literal| reading.push(literal.value(scratch)));
             readings.keep(reading);
         }
+        drop(scanner);
         if read.kind == StatementKind::Set {
             self.tell(&Event::SetRead(text));
         }

@@ -22,7 +22,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use onetrip_ledger::{Moment, Remedy, StreamEncoder, TransactionStatus};
-use onetrip_sql::Lifter;
 use onetrip_wire::WireError;
 use onetrip_wire::pg::{FrameHeader, frontend};
 
@@ -230,7 +229,7 @@ impl Session {
     pub fn rest(&mut self) {
         self.core.units.rest();
         self.core.queue.rest();
-        self.core.lifter = Lifter::new(); // it holds nothing but the room that its last text took
+        self.core.lifter = Lazy::default(); // it holds nothing but the room that its last text took
         for buffer in [&mut self.core.to_client, &mut self.core.to_server, &mut self.core.scratch] {
             if buffer.is_empty() {
                 *buffer = Vec::new();

@@ -14,6 +14,7 @@ use onetrip_wire::pg::{ErrorFields, Oid, Severity, encode_error};
 
 use crate::canonical::Values;
 use crate::contract::BackendKey;
+use crate::lazy::Lazy;
 use crate::names::{Layout, Names};
 use crate::parameters::Parameters;
 use crate::reply_queue::{Due, ReplyQueue, Taker};
@@ -34,7 +35,7 @@ pub(crate) struct Core {
     pub(super) names: Names,
     pub(super) scopes: Scopes,
     pub(super) values: Values,
-    pub(super) lifter: Lifter,
+    pub(super) lifter: Lazy<Lifter>,
     pub(super) scratch: Vec<u8>,
     pub(super) parameters: Parameters,
     /// Messages that an error made the server skip; empty between calls.
@@ -137,7 +138,7 @@ impl Core {
             units: Units::default(),
             names: Names::new(texts),
             scopes: Scopes::default(),
-            lifter: Lifter::new(),
+            lifter: Lazy::default(),
             scratch: Vec::new(),
             parameters: Parameters::default(),
             skipped: Vec::new(),
