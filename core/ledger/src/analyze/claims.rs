@@ -175,6 +175,11 @@ impl Claims {
         self.slot(trip).is_some_and(|slot| self.yields(slot.owner, code))
     }
 
+    /// When the connection was opened.
+    pub(super) fn opened_at(&self) -> Moment {
+        self.opened_at
+    }
+
     /// Whether nobody has claimed the trip.
     pub(super) fn is_free(&self, trip: TripNumber) -> bool {
         self.slot(trip).is_some_and(|slot| slot.owner == NOBODY)

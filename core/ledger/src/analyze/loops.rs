@@ -79,8 +79,6 @@ pub(super) struct Books<'a> {
 /// Loops of one connection.
 #[derive(Debug, Default)]
 pub(super) struct Loops {
-    /// When the connection was opened.
-    opened_at: Moment,
     followed: Table<u32, Followed>,
 }
 
@@ -196,7 +194,6 @@ impl Loops {
         if run.parameters.is_empty() || run.continues() {
             return Walking::No;
         }
-        self.opened_at = event.opened_at;
         if self.followed.len() >= FOLLOWED_MAX && !self.followed.contains_key(&run.template) {
             self.followed.clear();
         }
@@ -253,7 +250,7 @@ impl Loops {
                 .into_iter()
                 .filter(|execution| execution.trip.is_some_and(|trip| claims.is_free(trip)))
                 .take(room);
-            edges.leftover.extend(unclaimed.map(|execution| (template, execution, self.opened_at)));
+            edges.leftover.extend(unclaimed.map(|execution| (template, execution, claims.opened_at())));
         }
     }
 }
