@@ -44,6 +44,8 @@ pub struct CaptureFacts {
     pub doubled_packets: u64,
     /// Packets that the capture says it dropped.
     pub dropped_packets: u64,
+    /// Packets without a time (Simple Packet Blocks of pcapng): with any of them, no time is measured.
+    pub untimed_packets: u64,
     /// Bytes that were acknowledged and are not in the capture: the capture missed them, not the network.
     pub missed_bytes: u64,
     /// Bytes that could not be attributed, the missed ones included.

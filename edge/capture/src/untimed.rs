@@ -2,8 +2,9 @@
 
 use onetrip_ledger::network::{ConnectionPath, NetworkSummary, Place, Times};
 
-/// Takes back all that was computed from times. Counts stay: packets, segments, turns.
-pub fn without_times(network: &mut NetworkSummary) {
+/// Takes back all that was computed from times, as so many packets have none. Counts stay: packets, segments, turns.
+pub fn without_times(network: &mut NetworkSummary, untimed_packets: u64) {
+    network.capture.untimed_packets = untimed_packets;
     network.capture.place = Place::Unknown;
     network.rtts.clear();
     forget(&mut network.totals);

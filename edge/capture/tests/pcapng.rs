@@ -118,7 +118,8 @@ fn packets_without_times_are_counted_and_nothing_is_said_of_times() {
     let (expected, timed, _) = read(&pcapng(&talk.frames, Dress::Raw), 1 << 20);
     let (summary, mut network, problem) = read(&file, 1 << 20);
     assert_eq!((problem, runs(&summary)), (None, runs(&expected)));
-    without_times(&mut network);
+    without_times(&mut network, 7);
+    assert_eq!(network.capture.untimed_packets, 7);
     let (totals, path) = (&network.totals, &network.paths[0].path);
     assert_eq!(totals, path);
     assert_eq!((network.capture.place, network.rtts.len()), (Place::Unknown, 0));

@@ -213,7 +213,7 @@ pub(crate) fn analyze(options: &AnalyzeOptions) -> Result<ExitCode> {
     let mut analysis = analyzer.finish(&judge.mutes);
     let untimed: u64 = sources.interfaces().iter().map(|interface| interface.untimed).sum();
     if untimed > 0 {
-        without_times(&mut network);
+        without_times(&mut network, untimed);
         analysis.summary.rtt_min_us = None;
         let have = if untimed == 1 { "packet has no time" } else { "packets have no times" };
         let problem = format!("{untimed} {have} in the capture (Simple Packet Blocks)");

@@ -140,6 +140,8 @@ pub(super) struct Capture {
     doubled_packets: u64,
     /// Packets that the capture says it dropped.
     dropped_packets: u64,
+    /// Packets without a time (Simple Packet Blocks of pcapng): with any of them, no time is measured.
+    untimed_packets: u64,
     /// Bytes that were acknowledged and are not in the capture: the capture missed them, not the network.
     missed_bytes: u64,
     /// Bytes that could not be attributed, the missed ones included.

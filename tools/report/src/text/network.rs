@@ -142,6 +142,7 @@ pub(crate) fn doubts(capture: &CaptureFacts) -> Vec<String> {
         }
     };
     say(capture.dropped_packets, "packet", "packets", "dropped by the capture, as it says itself");
+    say(capture.untimed_packets, "packet", "packets", "without a time, so no time is measured");
     let missed = capture.missed_bytes;
     say(
         missed,
