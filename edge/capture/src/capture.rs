@@ -273,6 +273,7 @@ impl Capture {
             is_postgres_port: port == POSTGRES_PORT || self.config.postgres_ports.contains(&port),
             is_mysql_port: port == MYSQL_PORT || self.config.mysql_ports.contains(&port),
             base_ns: self.base_ns.unwrap_or_default(),
+            clock_steps: self.facts.clock_steps,
             keys: self.config.keys.as_ref(),
         };
         if segment.length > 0 {

@@ -10,12 +10,14 @@ use crate::ports::service_name;
 use crate::postgres::{Postgres, is_startup};
 use crate::segment::{Endpoint, Segment};
 use crate::tcp::{Chunk, Marks, Path, Stream, Watcher, Way, is_after};
-use crate::tls::{KeyLog, Tls, are_records};
+use crate::tls::{KeyLog, Tls, are_records, offers};
 use crate::turns::Turns;
 
 /// What a session is called whose bytes are encrypted.
 const POSTGRES_OVER_TLS: &str = "postgresql over TLS";
 const MYSQL_OVER_TLS: &str = "mysql over TLS";
+/// PostgreSQL's name among application protocols (registered with IANA for RFC 7301).
+const POSTGRES_OVER_ALPN: &[u8] = b"postgresql";
 
 /// How long a client is taken to have needed to answer what it had received, where that cannot be measured: it is far from the
 /// capture, or the clock has not moved. A client that answers sooner is taken for one that did not wait.
@@ -49,6 +51,8 @@ pub(crate) struct Connection {
     /// When the client had what the server sent last, if that sent something.
     received: Option<Moment>,
     told_rtt_ns: u64,
+    /// How often the capture's clock had been set when its last segment came.
+    clock_steps: u64,
     is_first: bool,
 }
 
@@ -84,6 +88,8 @@ pub(crate) struct Setting<'a> {
     pub(crate) is_mysql_port: bool,
     /// Moment zero, in nanoseconds since 1970.
     pub(crate) base_ns: u64,
+    /// How often the capture's clock was set back so far.
+    pub(crate) clock_steps: u64,
     /// Secrets of TLS sessions.
     pub(crate) keys: Option<&'a Arc<KeyLog>>,
 }
@@ -121,6 +127,7 @@ impl Connection {
             last: Moment::default(),
             received: None,
             told_rtt_ns: u64::MAX,
+            clock_steps: 0,
             is_first: true,
         }
     }
@@ -140,6 +147,10 @@ impl Connection {
         self.seen[way as usize] = true;
         self.ttls[way as usize] = segment.ttl;
         self.last_at_ns = segment.at_ns;
+        if std::mem::replace(&mut self.clock_steps, setting.clock_steps) != setting.clock_steps {
+            self.watcher.forget_times();
+            self.path.forget_times();
+        }
         let noted = self.watcher.see(way, segment);
         self.path.see(way, segment, &noted);
         if self.watcher.initial_rtt_ns.is_none() {
@@ -198,15 +209,15 @@ impl Connection {
                 }
             };
         }
-        if segment.length > 0 && !segment.flags.syn() {
+        if segment.length > 0 {
             let server_next = down.next_sequence();
             match way {
-                Way::Up => up.push(segment.sequence, segment.data, segment.length, &mut |chunk| {
+                Way::Up => up.push(segment.first_byte(), segment.data, segment.length, &mut |chunk| {
                     talk.client(sent, chunk, server_next);
                 }),
                 Way::Down => {
                     let mut next = server_next;
-                    down.push(segment.sequence, segment.data, segment.length, &mut |chunk| {
+                    down.push(segment.first_byte(), segment.data, segment.length, &mut |chunk| {
                         talk.server(received, chunk, &mut next);
                     });
                 }
@@ -449,10 +460,12 @@ impl Talk<'_, '_> {
         let first = first.known().unwrap_or_default();
         let begins_session = way == Way::Up && is_startup(first);
         let begins_tls = way == Way::Up && first.starts_with(&[0x16, 3]);
+        // PostgreSQL 17 and later, by `sslnegotiation=direct`: at any port.
+        let is_direct = begins_tls && (self.setting.is_postgres_port || offers(first, POSTGRES_OVER_ALPN));
         let asks_tls = way == Way::Up && self.setting.is_mysql_port && tls_request(first).is_some();
         let is_tls = begins_tls || asks_tls || are_records(first);
         *self.dialogue =
-            if let Some(keys) = self.setting.keys.filter(|_| begins_tls && self.setting.is_postgres_port) {
+            if let Some(keys) = self.setting.keys.filter(|_| is_direct) {
                 let mut postgres = Postgres::new(config());
                 postgres.tls = Some(Box::new(Tls::new(Arc::clone(keys))));
                 Dialogue::Postgres(Box::new(postgres))
@@ -465,7 +478,7 @@ impl Talk<'_, '_> {
             } else {
                 let service = service_name(self.server.port);
                 let label = match is_tls {
-                    true if self.setting.is_postgres_port => POSTGRES_OVER_TLS.into(),
+                    true if is_direct || self.setting.is_postgres_port => POSTGRES_OVER_TLS.into(),
                     true if self.setting.is_mysql_port => MYSQL_OVER_TLS.into(),
                     true => format!("{service} over TLS"),
                     false => service,

@@ -119,6 +119,11 @@ pub enum Other {
 const TCP_HEADER_BYTES_MIN: usize = 20;
 
 impl<'a> Segment<'a> {
+    /// The number of its first byte of data: a SYN has a number of its own before it (RFC 9293, 3.4; with data: RFC 7413).
+    pub(crate) fn first_byte(&self) -> u32 {
+        self.sequence.wrapping_add(u32::from(self.flags.syn()))
+    }
+
     /// The segment in an IP packet. `wire_bytes` is how long the packet was where it was captured; `pieces` joins
     /// fragments, and lends their bytes.
     ///

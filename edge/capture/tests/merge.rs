@@ -373,6 +373,30 @@ fn a_clock_that_was_set_costs_the_turns_of_that_time_only() {
 }
 
 #[test]
+fn a_turn_in_which_a_clock_was_set_is_left_out_however_long_it_is() {
+    for (is_client, step_ms) in [(true, 900), (true, -900), (false, 900), (false, -900)] {
+        let mut path = Path::new(5 * MS, 5 * MS, 0);
+        path.handshake();
+        (0..300).for_each(|_| path.turn());
+        path.now_ns += 2 * MS;
+        path.go(true, ACK, &DATA);
+        path.now_ns += path.there_ns + 3_000 * MS;
+        path.offset_ns += step_ms * MS as i64 * if is_client { -1 } else { 1 };
+        if is_client {
+            path.now_ns = path.now_ns.checked_add_signed(step_ms * MS as i64).unwrap();
+        }
+        path.go(false, ACK, &DATA);
+        path.now_ns += path.back_ns;
+        (0..300).for_each(|_| path.turn());
+        let merged = side_in_order(&path.at_client).merge(side_in_order(&path.at_server));
+        assert_eq!(merged.clock.unwrap().steps, 1);
+        assert_eq!(merged.totals.turns + merged.totals.unclocked, 601);
+        assert!((1..10).contains(&merged.totals.unclocked), "{:?}", merged.totals);
+        assert_eq!(merged.totals.server.max_ns, 3 * MS, "{is_client} {step_ms}: {:?}", merged.totals);
+    }
+}
+
+#[test]
 fn packets_that_are_cut_after_their_headers_are_enough() {
     let mut path = Path::new(5 * MS, 5 * MS, 0);
     path.handshake();

@@ -4,8 +4,8 @@ mod common;
 
 use std::ops::Range;
 
-use common::{Dress, Frame, Talk, analyze, pcap, pcapng, read, runs};
-use onetrip_ledger::network::Place;
+use common::{Dress, Frame, Talk, analyze, pcap, pcapng, read, runs, startup};
+use onetrip_ledger::network::{ConnectionPath, Place};
 
 const SECOND_NS: u64 = 1_000_000_000;
 const CHILD: &str = "SELECT title FROM books WHERE author_id = ";
@@ -170,6 +170,48 @@ fn times_go_on_where_the_clock_is_set_back() {
     talk.frames.iter_mut().skip(6).step_by(2).for_each(|frame| frame.at_ns -= SECOND_NS);
     let (_, network) = analyze(&talk.frames);
     assert!(network.capture.elapsed_ns <= before.capture.elapsed_ns);
+}
+
+#[test]
+fn a_trip_in_which_the_clock_is_set_back_measures_nothing() {
+    for back_ms in [200, 5_000] {
+        let mut talk = queries_after(100);
+        let (plain, expected) = analyze(&talk.frames);
+        let (before, after) = talk.frames.split_at_mut(8);
+        assert!(before.last().expect("a request").ip.len() > after[0].ip.len() / 2);
+        after.iter_mut().for_each(|frame| frame.at_ns -= back_ms * 1_000_000);
+        let (summary, network) = analyze(&talk.frames);
+        assert_eq!((network.capture.clock_steps, summary.trips), (1, plain.trips));
+        let (found, expected) = (network.totals, expected.totals);
+        let legs = |path: ConnectionPath| (path.initial_rtt_ns, path.client_leg_min_ns, path.server_leg_min_ns);
+        assert_eq!(legs(found), legs(expected));
+        for (found, expected) in [
+            (found.first_byte, expected.first_byte),
+            (found.last_byte, expected.last_byte),
+            (found.next_request, expected.next_request),
+        ] {
+            assert_eq!((found.count, found.min_ns), (expected.count - 1, expected.min_ns));
+        }
+    }
+}
+
+#[test]
+fn data_of_a_syn_is_the_first_of_its_connection() {
+    let mut talk = Talk::default();
+    talk.fast_open(&startup());
+    talk.let_in();
+    talk.query("SELECT 1");
+    talk.end();
+    for is_sent_again in [false, true] {
+        let mut frames = talk.frames.clone();
+        if is_sent_again {
+            frames.insert(1, frames[0].clone());
+        }
+        let (summary, network) = analyze(&frames);
+        assert_eq!((summary.trips.total, summary.trips.connect, summary.statements), (2, 1, 1));
+        assert_eq!((network.capture.missed_bytes, network.capture.unknown_bytes), (0, 0));
+        assert_eq!(network.totals.initial_rtt_ns, Some(1_010_000));
+    }
 }
 
 #[test]

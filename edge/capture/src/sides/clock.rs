@@ -302,9 +302,19 @@ impl Line {
 impl Clock {
     /// The client's time when the server's clock says `server_ns`, near the client's `near_ns`; `None` where it is not known.
     pub(super) fn at_client(&self, server_ns: u64, near_ns: u64) -> Option<u64> {
-        let stretch = self.stretches.iter().find(|stretch| near_ns < stretch.until_ns)?;
-        let offset_ns = self.offset_ns(&stretch.line, near_ns) as u64;
-        (stretch.from_ns <= near_ns).then(|| server_ns.wrapping_sub(offset_ns))
+        let stretch = &self.stretches[self.stretch(near_ns)?];
+        Some(server_ns.wrapping_sub(self.offset_ns(&stretch.line, near_ns) as u64))
+    }
+
+    /// Whether a clock was set between two of the client's times, as far as that is known.
+    pub(super) fn was_set(&self, from_ns: u64, until_ns: u64) -> bool {
+        self.stretch(from_ns) != self.stretch(until_ns)
+    }
+
+    /// The place of the stretch that has the client's `near_ns`.
+    fn stretch(&self, near_ns: u64) -> Option<usize> {
+        let place = self.stretches.iter().position(|stretch| near_ns < stretch.until_ns)?;
+        (self.stretches[place].from_ns <= near_ns).then_some(place)
     }
 
     /// What is told of it, from the client's `first_ns` on; `None` where the bytes bound it from one side only.

@@ -188,6 +188,10 @@ impl<'a> Pair<'a> {
         if left.at_ns < arrived.at_ns {
             return Err(Untold::Crossed);
         }
+        // By neither clock it is known how long the server took then.
+        if clock.was_set(turn.request_ends_ns, turn.reply_ends_ns) {
+            return Err(Untold::Unclocked);
+        }
         let at_client = |at_ns, near_ns| clock.at_client(at_ns, near_ns).ok_or(Untold::Unclocked);
         // The error of the clocks is told apart; a step of theirs may put an arrival before its leaving.
         let after = |later: u64, earlier: u64| match later.checked_sub(earlier) {

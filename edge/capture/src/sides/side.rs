@@ -182,7 +182,7 @@ impl Log {
         if segment.flags.ack() && !segment.flags.rst() {
             self.acknowledges(way, segment);
         }
-        if segment.length > 0 && !segment.flags.syn() {
+        if segment.length > 0 {
             self.carries(way, segment);
         }
         if segment.flags.fin() {
@@ -218,16 +218,17 @@ impl Log {
 
     fn carries(&mut self, way: Way, segment: &Segment<'_>) {
         let stream = &mut self.streams[way as usize];
-        let end = segment.sequence.wrapping_add(segment.length);
+        let first = segment.first_byte();
+        let end = first.wrapping_add(segment.length);
         let before = stream.is_begun().then(|| stream.next_sequence());
-        stream.push(segment.sequence, &[], segment.length, &mut |_| {});
+        stream.push(first, &[], segment.length, &mut |_| {});
         let next = stream.next_sequence();
         if before == Some(next) {
             return; // sent again, or after a gap
         }
         let kind = match before {
             // The gap was given up.
-            Some(before) if is_after(segment.sequence, before) => Kind::Missed,
+            Some(before) if is_after(first, before) => Kind::Missed,
             _ if next != end => Kind::Filled,
             _ => Kind::Data,
         };

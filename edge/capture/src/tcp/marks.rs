@@ -125,6 +125,14 @@ impl Watcher {
     }
 }
 
+impl Watcher {
+    /// The clock was set: what is acknowledged now measures no round trip.
+    pub(crate) fn forget_times(&mut self) {
+        let halves = [&mut self.up, &mut self.down];
+        halves.into_iter().flat_map(|half| &mut half.unacknowledged).for_each(|sent| sent.is_again = true);
+    }
+}
+
 impl Half {
     /// Marks that depend on the window and on what was sent before.
     fn mark_forward(&mut self, to: &Self, segment: &Segment<'_>, marks: &mut Marks) {

@@ -21,8 +21,8 @@ const SEGMENT_BYTES: u32 = 1_460;
 #[derive(Debug, Default)]
 pub(crate) struct Path {
     pub(crate) facts: ConnectionPath,
-    /// The last SYN: when, and its number.
-    syn: Option<(u64, u32)>,
+    /// The client's last SYN: when, the number behind it, and how many bytes of data came with it.
+    syn: Option<(u64, u32, u32)>,
     syn_ack_at_ns: Option<u64>,
     up: Sender,
     down: Sender,
@@ -69,11 +69,16 @@ struct Turn {
     is_reply: bool,
     request_ends_ns: Option<u64>,
     reply_ends_ns: Option<u64>,
+    /// The clock was set since it began: how long it took is not known.
+    is_untimed: bool,
 }
 
 impl Turn {
     /// The last byte of a reply was its end.
     fn book_reply(&self, facts: &mut ConnectionPath) {
+        if self.is_untimed {
+            return;
+        }
         if let (Some(request_ns), Some(reply_ns)) = (self.request_ends_ns, self.reply_ends_ns) {
             facts.last_byte.add(reply_ns.saturating_sub(request_ns));
         }
@@ -96,6 +101,15 @@ impl Path {
         }
     }
 
+    /// The clock was set: nothing that goes on now is measured from what was before.
+    pub(crate) fn forget_times(&mut self) {
+        (self.syn, self.syn_ack_at_ns) = (None, None);
+        self.turn.is_untimed = self.turn.request_ends_ns.is_some();
+        for sender in [&mut self.up, &mut self.down] {
+            (sender.short, sender.held, sender.slow_start) = (None, None, None);
+        }
+    }
+
     /// Round-trip time between the client and where the capture was made, in nanoseconds: zero where it is not known.
     pub(crate) fn client_leg_ns(&self) -> u64 {
         self.facts.client_leg_min_ns.unwrap_or(0)
@@ -110,19 +124,22 @@ impl Path {
         match (way, syn, ack) {
             (Way::Up, true, false) => {
                 self.facts.syns += 1;
-                self.syn = Some((segment.at_ns, segment.sequence));
+                self.syn = Some((segment.at_ns, segment.first_byte(), segment.length));
             }
             (Way::Down, true, true) => self.syn_ack_at_ns = Some(segment.at_ns),
             // The answer to the SYN need not be in the capture: this acknowledges it.
             (Way::Up, false, true) if self.facts.initial_rtt_ns.is_none() => {
-                let Some((asked, sequence)) = self.syn.take() else { return };
-                if segment.sequence != sequence.wrapping_add(1) {
+                let Some((asked, first, length)) = self.syn.take() else { return };
+                // The server may have taken the data of the SYN.
+                if segment.sequence != first && segment.sequence != first.wrapping_add(length) {
                     return;
                 }
-                self.facts.initial_rtt_ns = Some(segment.at_ns.saturating_sub(asked));
-                if let Some(answered) = self.syn_ack_at_ns.take().filter(|answered| *answered >= asked) {
+                let Some(rtt_ns) = segment.at_ns.checked_sub(asked) else { return };
+                self.facts.initial_rtt_ns = Some(rtt_ns);
+                let is_between = |answered: &u64| (asked..=segment.at_ns).contains(answered);
+                if let Some(answered) = self.syn_ack_at_ns.take().filter(is_between) {
                     note_min(&mut self.facts.server_leg_min_ns, answered - asked);
-                    note_min(&mut self.facts.client_leg_min_ns, segment.at_ns.saturating_sub(answered));
+                    note_min(&mut self.facts.client_leg_min_ns, segment.at_ns - answered);
                 }
             }
             _ => {}
@@ -179,7 +196,8 @@ impl Path {
             Way::Up => {
                 if turn.is_reply || turn.request_ends_ns.is_none() {
                     turn.book_reply(facts);
-                    if let Some(reply) = turn.reply_ends_ns.take() {
+                    let before = turn.reply_ends_ns.take();
+                    if let Some(reply) = before.filter(|_| !std::mem::take(&mut turn.is_untimed)) {
                         facts.next_request.add(segment.at_ns.saturating_sub(reply));
                     }
                     facts.turns += 1;
@@ -188,7 +206,7 @@ impl Path {
                 turn.request_ends_ns = Some(segment.at_ns);
             }
             Way::Down => {
-                if !turn.is_reply {
+                if !turn.is_reply && !turn.is_untimed {
                     if let Some(request) = turn.request_ends_ns {
                         facts.first_byte.add(segment.at_ns.saturating_sub(request));
                     }

@@ -40,6 +40,7 @@ const CLIENT_HELLO: u8 = 1;
 const SERVER_HELLO: u8 = 2;
 const FINISHED: u8 = 20;
 const KEY_UPDATE: u8 = 24;
+const APPLICATION_PROTOCOLS: u16 = 16;
 const SUPPORTED_VERSIONS: u16 = 43;
 const TLS_12: u16 = 0x0303;
 const TLS_13: u16 = 0x0304;
@@ -468,7 +469,6 @@ struct ServerHello {
 
 impl ServerHello {
     fn decode(message: &[u8]) -> Option<Self> {
-        let short = |bytes: &[u8]| bytes.first_chunk().map(|pair| u16::from_be_bytes(*pair));
         let body = message.get(4..)?;
         let mut version = short(body)?;
         let random = *body.get(2..)?.first_chunk()?;
@@ -476,14 +476,84 @@ impl ServerHello {
         let rest = body.get(3 + RANDOM_BYTES + session_bytes..)?;
         let suite = short(rest)?;
         // A compression method, then the extensions and their length.
-        let mut extensions = rest.get(5..).unwrap_or_default();
-        while let (Some(kind), Some(length)) = (short(extensions), extensions.get(2..).and_then(short)) {
-            let Some(content) = extensions.get(4..4 + usize::from(length)) else { break };
-            if kind == SUPPORTED_VERSIONS {
-                version = short(content)?;
-            }
-            extensions = &extensions[4 + usize::from(length)..];
+        if let Some(content) = extension(rest.get(5..).unwrap_or_default(), SUPPORTED_VERSIONS) {
+            version = short(content)?;
         }
         Some(Self { version, random, suite })
+    }
+}
+
+/// Whether a session's first record is a ClientHello that offers this application protocol (RFC 7301), as far as it is here.
+pub(crate) fn offers(record: &[u8], protocol: &[u8]) -> bool {
+    let mut names = offered(record).unwrap_or_default();
+    while let Some((length, rest)) = names.split_first() {
+        let Some((name, rest)) = rest.split_at_checked(usize::from(*length)) else { return false };
+        if name == protocol {
+            return true;
+        }
+        names = rest;
+    }
+    false
+}
+
+/// The list of application protocols in a ClientHello (RFC 8446, 4.1.2).
+fn offered(record: &[u8]) -> Option<&[u8]> {
+    let body = record.get(HEADER_BYTES..).filter(|body| body.first() == Some(&CLIENT_HELLO))?;
+    // Type and length of the message, and the version; behind the random number are the session's, the cipher suites and
+    // the compression methods.
+    let rest = body.get(6 + RANDOM_BYTES..)?;
+    let rest = rest.get(1 + usize::from(*rest.first()?)..)?;
+    let rest = rest.get(2 + usize::from(short(rest)?)..)?;
+    let rest = rest.get(1 + usize::from(*rest.first()?)..)?;
+    extension(rest.get(2..)?, APPLICATION_PROTOCOLS)?.get(2..)
+}
+
+/// What the extension of this kind has, if it is here.
+fn extension(mut extensions: &[u8], kind: u16) -> Option<&[u8]> {
+    loop {
+        let (found, length) = (short(extensions)?, short(extensions.get(2..)?)?);
+        let content = extensions.get(4..4 + usize::from(length))?;
+        if found == kind {
+            return Some(content);
+        }
+        extensions = &extensions[4 + usize::from(length)..];
+    }
+}
+
+fn short(bytes: &[u8]) -> Option<u16> {
+    bytes.first_chunk().map(|pair| u16::from_be_bytes(*pair))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A record with a ClientHello of these extensions.
+    fn hello(extensions: &[(u16, &[u8])]) -> Vec<u8> {
+        let sized = |bytes: &[u8]| [&(bytes.len() as u16).to_be_bytes()[..], bytes].concat();
+        let extension = |(kind, content): &(u16, &[u8])| [&kind.to_be_bytes()[..], &sized(content)].concat();
+        let extensions: Vec<u8> = extensions.iter().flat_map(extension).collect();
+        let head = [&[3, 3][..], &[9; RANDOM_BYTES], &[4, 1, 2, 3, 4]].concat();
+        let body = [head, sized(&[0x13, 1, 0x13, 2]), vec![1, 0], sized(&extensions)].concat();
+        let message = [&[CLIENT_HELLO, 0][..], &sized(&body)].concat();
+        [&[HANDSHAKE, 3, 1][..], &sized(&message)].concat()
+    }
+
+    #[test]
+    fn a_hello_offers_the_protocols_that_it_names_and_no_others() {
+        let names = b"\x00\x17\x08http/1.1\x0apostgresql\x02h2";
+        let with = hello(&[(0, b"host"), (APPLICATION_PROTOCOLS, names), (43, b"\x02\x03\x04")]);
+        for name in [&b"http/1.1"[..], b"postgresql", b"h2"] {
+            assert!(offers(&with, name));
+        }
+        assert!(!offers(&with, b"postgres") && !offers(&with, b"ostgresql\x02"));
+        assert!(!offers(&hello(&[(0, b"postgresql")]), b"postgresql"));
+        // As far as it is here.
+        let offered_from = (0..with.len()).find(|end| offers(&with[..*end], b"postgresql"));
+        let names_end = with.len() - (4 + 3);
+        assert_eq!(offered_from, Some(names_end));
+        let mut other = with.clone();
+        other[HEADER_BYTES] = SERVER_HELLO;
+        assert!(!offers(&other, b"postgresql"));
     }
 }

@@ -92,6 +92,17 @@ impl Talk {
         self.segment(true, ACK, &[]);
     }
 
+    /// A handshake whose SYN has data, as of TCP Fast Open: the server takes it.
+    pub fn fast_open(&mut self, data: &[u8]) {
+        self.segment(true, SYN, data);
+        self.client_next = self.client_next.wrapping_add(1 + data.len() as u32);
+        self.wait_us(1_000);
+        self.segment(false, SYN | ACK, &[]);
+        self.server_next = self.server_next.wrapping_add(1);
+        self.wait_us(10);
+        self.segment(true, ACK, &[]);
+    }
+
     pub fn client(&mut self, data: &[u8]) {
         self.wait_us(100);
         self.segment(true, ACK, data);
@@ -179,9 +190,12 @@ impl Talk {
 
     /// The startup packet and its answer.
     pub fn start_up(&mut self) {
-        let mut startup = vec![0, 3, 0, 0];
-        startup.extend_from_slice(b"user\0ada\0database\0shop\0\0");
-        self.client(&[&(startup.len() as u32 + 4).to_be_bytes()[..], &startup].concat());
+        self.client(&startup());
+        self.let_in();
+    }
+
+    /// The answer to a startup packet.
+    pub fn let_in(&mut self) {
         self.server(&[message(b'R', &[0, 0, 0, 0]), ready(b'I')].concat());
     }
 
@@ -190,6 +204,12 @@ impl Talk {
         self.client(&query(text));
         self.server(&reply("1"));
     }
+}
+
+pub fn startup() -> Vec<u8> {
+    let mut startup = vec![0, 3, 0, 0];
+    startup.extend_from_slice(b"user\0ada\0database\0shop\0\0");
+    [&(startup.len() as u32 + 4).to_be_bytes()[..], &startup].concat()
 }
 
 pub fn message(tag: u8, body: &[u8]) -> Vec<u8> {
