@@ -156,12 +156,21 @@ impl<'a> Reader<'a> {
     }
 
     /// Takes a `string<lenenc>` that may be NULL (0xfb), as the values of text rows are.
+    #[inline]
     pub fn lenenc_value_le(&mut self) -> Result<Option<&'a [u8]>, WireError> {
-        if self.rest().first() == Some(&NULL) {
-            self.bytes(1)?;
-            return Ok(None);
+        let Some((&first, rest)) = self.rest.split_first() else { return Err(WireError::Truncated) };
+        match first {
+            0..NULL => {
+                let (value, rest) = rest.split_at_checked(usize::from(first)).ok_or(WireError::Truncated)?;
+                self.rest = rest;
+                Ok(Some(value))
+            }
+            NULL => {
+                self.rest = rest;
+                Ok(None)
+            }
+            _ => self.lenenc_bytes_le().map(Some),
         }
-        self.lenenc_bytes_le().map(Some)
     }
 
     /// Takes a string with its length in one byte in front.

@@ -3,6 +3,7 @@
 use onetrip_wire::WireError;
 use onetrip_wire::mysql::dialogue::{Dialogue, Event, Lost, LostReason, ReplyKind, Settings, Side};
 use onetrip_wire::mysql::{Capabilities, Compression, OutOfSequence, command, pack, packet};
+use proptest::prelude::*;
 
 use Side::{Client, Server};
 
@@ -423,4 +424,50 @@ fn a_command_may_be_answered_before_all_of_it_has_come() {
     let mut talk = Talk::joined(PLAIN);
     talk.bytes(Client, b"\x09\0\0\0\x18\x01\0").payload(Server, 0, b"\xff\x81\x04#08S01too long");
     assert_eq!(talk.told(), ["unasked 1153"]);
+}
+
+/// What both sides of a statement say: its command, and its answer with these payloads where rows are.
+fn with_rows(is_binary: bool, rows: &[Vec<u8>], wrong_number: Option<usize>) -> (Vec<u8>, Vec<u8>) {
+    let (mut asked, mut answer) = (Vec::new(), Vec::new());
+    let command = if is_binary { &b"\x17\x01\0\0\0\0\x01\0\0\0"[..] } else { b"\x03SELECT a" };
+    packet(&mut asked, 0, |out| out.extend_from_slice(command));
+    let mut sequence = 1;
+    for payload in [b"\x01", COLUMN, END] {
+        sequence = packet(&mut answer, sequence, |out| out.extend_from_slice(payload));
+    }
+    for (place, payload) in rows.iter().map(Vec::as_slice).chain([END]).enumerate() {
+        let number = sequence.wrapping_add(u8::from(wrong_number == Some(place)));
+        sequence = packet(&mut answer, number, |out| out.extend_from_slice(payload));
+    }
+    (asked, answer)
+}
+
+proptest! {
+    #[test]
+    fn rows_mean_the_same_whole_and_in_pieces(
+        rows in proptest::collection::vec(
+            (prop_oneof![Just(0), Just(1), Just(0xfb), Just(0xfe), Just(0xff)], proptest::collection::vec(any::<u8>(), 0..9)),
+            0..300,
+        ),
+        plain in 0..300_usize,
+        is_binary: bool,
+        wrong_number in proptest::option::of(0..300_usize),
+        piece in 1..50_usize,
+    ) {
+        // Most of what comes are rows; what is none is among them once, if at all.
+        let rows: Vec<Vec<u8>> = rows
+            .into_iter()
+            .enumerate()
+            .map(|(place, (first, rest))| [&[if place == plain { first } else { 0 }][..], &rest].concat())
+            .collect();
+        let (asked, answer) = with_rows(is_binary, &rows, wrong_number);
+        let told = |piece: usize| {
+            let mut dialogue = Dialogue::joined(Settings::default(), Capabilities(PLAIN));
+            let mut told = Vec::new();
+            dialogue.take(Client, &asked, |event| told.push(format!("{event:?}")));
+            answer.chunks(piece).for_each(|piece| dialogue.take(Server, piece, |event| told.push(format!("{event:?}"))));
+            told
+        };
+        prop_assert_eq!(told(answer.len()), told(piece));
+    }
 }

@@ -2,10 +2,10 @@
 
 use super::awaited::{Awaited, Expect, Form};
 use super::event::{Event, LostReason, ReplyKind, Row, Side};
-use super::talk::{EOF_BYTES, Prepared, Talk, check_sequence, whole};
+use super::talk::{EOF_BYTES, Phase, Prepared, Talk, check_sequence, whole};
 use crate::mysql::{
-    AuthMoreData, AuthSwitch, CachingSha2, Capabilities, EofPacket, ErrPacket, OkPacket, PAYLOAD_MAX,
-    Payload, PrepareOk, Progress, Status, TextCommand, command, server,
+    AuthMoreData, AuthSwitch, CachingSha2, Capabilities, EofPacket, ErrPacket, HEADER_BYTES, OkPacket,
+    PAYLOAD_MAX, PacketHeader, Payload, PrepareOk, Progress, Status, TextCommand, command, server,
 };
 
 /// Payloads that begin like the end of rows and are not shorter than this are rows.
@@ -47,6 +47,31 @@ impl Talk {
             Next::Ends => on(Event::Replied(awaited.reply)),
         }
         Ok(())
+    }
+
+    /// Takes the whole rows at the front of `input`, each a packet of its own, as [`Self::answer`] would one by one. What is left
+    /// begins with something else, or has not all come.
+    pub(super) fn rows(&mut self, input: &mut &[u8], on: &mut dyn FnMut(Event<'_>)) {
+        let is_plain = self.phase == Phase::Commands && self.is_numbered && self.end_may_follow.is_none();
+        let Some(awaited) = self.awaited.front_mut().filter(|_| is_plain) else { return };
+        let Expect::Rows(Form { is_binary, .. }) = awaited.expect else { return };
+        while let Some(header) = PacketHeader::peek(input) {
+            let Some((packet, rest)) = input.split_at_checked(header.packet_len()) else { return };
+            let payload = &packet[HEADER_BYTES..];
+            let is_row = match payload.first() {
+                None | Some(&(server::ERR | server::EOF)) => false,
+                Some(&first) => !is_binary || first == server::OK,
+            };
+            if !is_row || header.is_continued() || header.sequence != awaited.sequence {
+                return;
+            }
+            *input = rest;
+            awaited.sequence = header.sequence.wrapping_add(1);
+            let reply = &mut awaited.reply;
+            (reply.kind, reply.rows, reply.bytes) =
+                (ReplyKind::Rows, reply.rows + 1, reply.bytes + packet.len() as u64);
+            on(Event::Row(Row { payload, payload_len: payload.len() as u64, is_binary }));
+        }
     }
 
     fn error(

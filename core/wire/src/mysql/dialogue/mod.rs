@@ -221,6 +221,12 @@ impl Dialogue {
             }
             return Ok(());
         }
+        if side == Side::Server && begun.is_none() && !stream.payloads.is_inside() {
+            talk.rows(input, on);
+            if input.is_empty() {
+                return Ok(());
+            }
+        }
         take_payload(talk, side, &mut stream.payloads, input, begun, on)?;
         if self.talk.starts_compression() {
             self.start_compression()?;
