@@ -94,7 +94,7 @@ impl Texts for Example {
 
 #[cfg(test)]
 mod tests {
-    use onetrip_ledger::{Moment, ValueHasher};
+    use onetrip_ledger::{Moment, Remedy, ValueHasher};
     use onetrip_wire::pg::{PROTOCOL_3_0, encode_startup};
 
     use crate::config::SessionConfig;
@@ -107,7 +107,7 @@ mod tests {
             hasher: ValueHasher::new(),
             cancel_key: *b"mine",
             keep_values: false,
-            remedies: Default::default(),
+            remedies: [Remedy::Chatter].into_iter().collect(), // where all are off, none is asked
             verify: None,
             lobs: Default::default(),
             isolation: None,

@@ -39,7 +39,7 @@ impl Session {
     /// A message of a client that has been let in: booked, and forwarded as it came.
     pub(crate) fn handle_request(&mut self, now: Moment, input: &[u8]) -> Result<Verdict, SessionError> {
         let Some(header) = self.client_frame(input, LENGTH_MAX)? else { return Ok(Verdict::Wait) };
-        if self.core.is_observed {
+        if self.core.is_passive {
             return Ok(self.watch_request(now, header, input));
         }
         if self.cursors.is_delivering() {
@@ -82,7 +82,7 @@ impl Session {
         Ok(if place == Place::Restored { Verdict::Replace(available) } else { Verdict::Forward(available) })
     }
 
-    /// A message of a client that is only observed: no remedy is asked about it, and none hears of it.
+    /// A message of a client where all remedies are off.
     fn watch_request(&mut self, now: Moment, header: FrameHeader, input: &[u8]) -> Verdict {
         if self.waits_for_more(header, input) {
             return Verdict::Wait;
@@ -148,7 +148,7 @@ impl Session {
             frontend::FLUSH => self.flush(now),
             frontend::FUNCTION_CALL => {
                 self.settle_unrun(now);
-                if !self.core.is_observed && !self.lobs.call_sent(&self.core) {
+                if !self.core.is_passive && !self.lobs.call_sent(&self.core) {
                     self.doubt_functions(Doubt::Called);
                     self.cursors.code_runs(&self.facts);
                     self.forget(false);
@@ -176,7 +176,7 @@ impl Session {
         let leaves_savepoints = text.leaves_savepoints;
         self.tell(&Event::StatementSent { leaves_savepoints, is_prepared: false });
         self.deallocates(unit, &text);
-        if !self.core.is_observed {
+        if !self.core.is_passive {
             text.effect = self.runs_beside_cursors(now, unit, &text, &[]);
             self.runs(now, text.effect, &text);
             self.lobs.tells_prefetch(&self.core, unit, statement, &text);
@@ -236,7 +236,7 @@ impl Session {
                 text.has_harmless_types = false;
             }
         }
-        if !self.core.is_observed {
+        if !self.core.is_passive {
             self.cursors.prepares(name, &text);
             if let Some(parse) = parse {
                 self.watch_parse(now, unit, parse);
@@ -343,7 +343,7 @@ impl Session {
         let unit = self.core.units.open(now, UnitKind::Group);
         let (found, expect) = match StatementOrPortal::decode(body) {
             Ok(StatementOrPortal::Statement(name)) => {
-                if !self.core.is_observed {
+                if !self.core.is_passive {
                     self.statements.watching().sees_describe(&self.core, unit, name);
                 }
                 let found =
@@ -382,7 +382,7 @@ impl Session {
             None => self.add_statement(unit, &text, Steps::default()),
         };
         self.deallocates(unit, &text);
-        if !self.core.is_observed {
+        if !self.core.is_passive {
             self.unrun.run(&text);
             let effect = self.runs_beside_cursors(now, unit, &text, &types);
             self.executes_natively(now, unit, execute.portal, execute.row_limit);
@@ -607,7 +607,7 @@ impl Session {
             return;
         }
         let mut due = Due { taker: self.core.taker, ..Due::of_client(expect, unit, statement) };
-        let is_watched = !self.core.is_observed;
+        let is_watched = !self.core.is_passive;
         if is_watched {
             due.lesson = self.statements.watching().lesson_of(&due);
         }

@@ -91,7 +91,7 @@ impl Session {
 
     /// A statement is parsed, bound or described, and perhaps never run.
     pub(crate) fn is_read(&mut self, now: Moment, text: &Text) {
-        if !self.core.is_observed {
+        if !self.core.is_passive {
             self.doubt_what_is_read(now, text);
             self.unrun.read(text);
         }

@@ -40,7 +40,7 @@ impl Session {
     pub(crate) fn tell(&mut self, event: &Event<'_>) {
         let Self { core, config, facts, own_names, shadow, unseen, flights, .. } = self;
         facts.on_event(core, &config.common, event);
-        if core.is_observed {
+        if core.is_passive {
             return; // it has no remedies
         }
         unseen.on_event(event);
@@ -79,7 +79,7 @@ impl Session {
             self.core.ends();
             return Ok(Verdict::Forward(message.len()));
         }
-        if self.core.is_observed {
+        if self.core.is_passive {
             return Ok(Verdict::Forward(message.len()));
         }
         let said = Said { now, tag, reply, message, is_whole };

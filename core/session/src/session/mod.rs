@@ -77,8 +77,11 @@ pub struct Session {
 impl Session {
     /// A session whose client has just connected.
     pub fn new(config: SessionConfig) -> Self {
+        let mut core = Core::new(config.hasher.clone(), Arc::clone(&config.texts));
+        // A level that the gateway sets is looked after.
+        core.is_passive = config.remedies.is_none() && config.isolation.is_none();
         Self {
-            core: Core::new(config.hasher.clone(), Arc::clone(&config.texts)),
+            core,
             begin: EarlyBegin::default(),
             facts: Facts::default(),
             own_names: OwnNames::new(config.private),
@@ -247,7 +250,7 @@ impl Session {
 
     /// Whether an answer from memory is on its way to the client, of which that has not yet got all.
     fn is_delivering(&self) -> bool {
-        !self.core.is_observed && self.cursors.is_delivering()
+        !self.core.is_passive && self.cursors.is_delivering()
     }
 
     /// Whether the client has been let in.

@@ -37,7 +37,7 @@ impl Session {
     /// A session that is watched from its first byte on. It has no remedies, whatever it is told.
     pub fn observed(config: SessionConfig) -> Self {
         let mut session = Self::new(SessionConfig { remedies: Remedies::default(), ..config });
-        session.core.is_observed = true;
+        (session.core.is_observed, session.core.is_passive) = (true, true);
         session
     }
 

@@ -55,7 +55,7 @@ impl Session {
             // A Query behind an open group has run: no error has the server skip to a Sync.
             self.core.in_group = false;
         }
-        let is_quiet = !self.core.is_observed
+        let is_quiet = !self.core.is_passive
             && self.core.queue.is_empty()
             && self.core.units.len() == 0
             && !self.core.in_group
@@ -68,7 +68,7 @@ impl Session {
     fn book_reply(&mut self, now: Moment, tag: u8, body: &[u8], is_whole: bool, bytes: usize) -> Reply {
         let mut skipped = std::mem::take(&mut self.core.skipped);
         let reply = self.core.queue.received(tag, |due| skipped.push(due));
-        if !self.core.is_observed {
+        if !self.core.is_passive {
             self.see_reply(now, tag, reply, is_whole.then_some(body), &skipped);
             self.hand_back(&skipped);
         }
@@ -87,7 +87,7 @@ impl Session {
         match reply {
             _ if reply.is_own() => {}
             Reply::Part(due) => {
-                if tag == backend::DATA_ROW && !self.core.is_observed {
+                if tag == backend::DATA_ROW && !self.core.is_passive {
                     self.cursors.native_row(due.unit, bytes);
                 }
                 self.book_part(due, tag, body, is_whole);
@@ -143,7 +143,7 @@ impl Session {
             backend::FUNCTION_CALL_RESPONSE if is_whole => self.function_result(due, body),
             backend::PARAMETER_DESCRIPTION => self.parameter_description(due, body),
             backend::PORTAL_SUSPENDED => {
-                if !self.core.is_observed {
+                if !self.core.is_passive {
                     self.cursors.native_piece_ends(due, false, 0);
                 }
                 if let Some(statement) = due.statement.and_then(|slot| self.statement_mut(due.unit, slot)) {
@@ -177,7 +177,7 @@ impl Session {
 
     fn row_description(&mut self, due: Due, body: &[u8]) {
         let layout = self.core.names.layout(body, &mut self.core.stream);
-        if !self.core.is_observed {
+        if !self.core.is_passive {
             self.cursors.native_piece_described(due, body);
         }
         if due.expect == Expect::Query {
@@ -264,7 +264,7 @@ impl Session {
         if matches!(complete.tag, b"DISCARD ALL" | b"DEALLOCATE ALL" | b"DEALLOCATE") {
             self.deallocated(due.unit, complete.tag);
         }
-        if !self.core.is_observed {
+        if !self.core.is_passive {
             self.lobs.statement_ran(due.unit, due.statement, complete.tag);
             self.cursors.native_piece_ends(due, true, complete.rows().unwrap_or(0));
         }

@@ -82,8 +82,10 @@ pub(crate) struct Core {
     pub(super) last_reply_unit: u64,
     /// When the client said that it ends, or was gone.
     pub(super) client_left_at: Option<Moment>,
-    /// Both sides speak for themselves: nothing is answered or changed.
+    /// Both sides speak for themselves, the start-up included.
     pub(super) is_observed: bool,
+    /// After the start-up, nothing is answered or changed: what is said is booked, and no remedy hears of it.
+    pub(super) is_passive: bool,
     /// The message that is being booked ends before its length: the rest was not captured.
     pub(super) is_cut: bool,
     /// Bytes of replies were missed since the books last were whole.
@@ -170,6 +172,7 @@ impl Core {
             last_reply_unit: 0,
             client_left_at: None,
             is_observed: false,
+            is_passive: false,
             is_cut: false,
             lost_results: false,
         }
