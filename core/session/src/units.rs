@@ -28,6 +28,8 @@ const POOLED_MAX: usize = 256;
 const UNITS_BYTES_MAX: usize = EXCHANGE_BYTES_MAX;
 /// Values of one result that are kept for finding loops.
 const RESULT_VALUES_MAX: usize = 65_536;
+/// What a unit takes in memory without its statements and values.
+const UNIT_BYTES: usize = size_of::<Unit>() + size_of::<Exchange>();
 /// What a trace takes for an exchange without its statements and values.
 const EXCHANGE_BYTES: usize = 128;
 
@@ -94,7 +96,9 @@ pub(crate) struct Units {
     live: VecDeque<Unit>,
     /// Number of the first live unit.
     first: u64,
-    pool: Vec<Exchange>,
+    /// Boxed, as an exchange is long and goes from hand to hand.
+    #[allow(clippy::vec_box)]
+    pool: Vec<Box<Exchange>>,
     runs_pool: Vec<Vec<Run>>,
     conversation: Conversation,
     /// Bytes of all live units.
@@ -103,7 +107,7 @@ pub(crate) struct Units {
 
 #[derive(Debug)]
 struct Unit {
-    exchange: Exchange,
+    exchange: Box<Exchange>,
     /// By statement.
     runs: Vec<Run>,
     /// Messages that owe a reply.
@@ -247,7 +251,7 @@ impl Units {
 
     /// The exchange of a live unit.
     pub(crate) fn exchange_mut(&mut self, number: u64) -> Option<&mut Exchange> {
-        self.get_mut(number).map(|unit| &mut unit.exchange)
+        self.get_mut(number).map(|unit| &mut *unit.exchange)
     }
 
     /// Adds a statement to a unit, as its last; `None` where there is too much of it.
@@ -293,7 +297,7 @@ impl Units {
 
     /// Whether there are as many units as are kept.
     pub(crate) fn is_full(&self) -> bool {
-        self.live.len() * size_of::<Unit>() >= UNITS_BYTES_MAX
+        self.live.len() * UNIT_BYTES >= UNITS_BYTES_MAX
     }
 
     /// Gives back what is kept for units to come.
@@ -306,7 +310,7 @@ impl Units {
     }
 
     /// Takes the oldest unit off if it is answered in full; give its exchange back with [`Self::recycle`].
-    pub(crate) fn next_answered(&mut self, now: Moment) -> Option<Exchange> {
+    pub(crate) fn next_answered(&mut self, now: Moment) -> Option<Box<Exchange>> {
         loop {
             let oldest = self.live.front()?;
             if !oldest.closed || oldest.pending > 0 {
@@ -334,15 +338,12 @@ impl Units {
     }
 
     /// Keeps an exchange's buffers for the next unit.
-    pub(crate) fn recycle(&mut self, mut exchange: Exchange) {
+    pub(crate) fn recycle(&mut self, mut exchange: Box<Exchange>) {
         let is_small = exchange.statements.capacity() <= POOLED_MAX
             && exchange.parameters.capacity() <= POOLED_MAX
             && exchange.results.capacity() <= POOLED_MAX;
         if self.pool.len() < POOL_MAX && is_small {
             exchange.clear();
-            if self.pool.capacity() == 0 {
-                self.pool.reserve_exact(1); // most clients wait for each answer
-            }
             self.pool.push(exchange);
         }
     }
@@ -407,7 +408,7 @@ impl Units {
         let mut exchange = self.pool.pop().unwrap_or_default();
         exchange.kind = kind;
         let runs = self.runs_pool.pop().unwrap_or_default();
-        let bytes = size_of::<Unit>().max(EXCHANGE_BYTES);
+        let bytes = UNIT_BYTES.max(EXCHANGE_BYTES);
         self.bytes += bytes;
         if self.live.capacity() == 0 {
             self.live.reserve_exact(1); // most clients wait for each answer
