@@ -226,7 +226,8 @@ impl Claims {
     }
 
     fn set(&mut self, trip: TripNumber, owner: u32, avoidable: bool) {
-        let position = trip.place().checked_sub(self.first).and_then(|position| usize::try_from(position).ok());
+        let position =
+            trip.place().checked_sub(self.first).and_then(|position| usize::try_from(position).ok());
         if let Some(slot) = position.and_then(|position| self.trips.get_mut(position)) {
             slot.owner = owner;
             slot.avoidable = avoidable;

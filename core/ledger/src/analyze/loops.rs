@@ -487,13 +487,7 @@ impl Edges {
         }
     }
 
-    fn matched(
-        &mut self,
-        key: Key,
-        scope: u32,
-        walk: &Walk,
-        (execution, opened_at): (&Execution, Moment),
-    ) {
+    fn matched(&mut self, key: Key, scope: u32, walk: &Walk, (execution, opened_at): (&Execution, Moment)) {
         walk.source.used(execution.place);
         let edge = self.edge(key);
         if edge.scope == 0 {
