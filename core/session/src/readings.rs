@@ -7,6 +7,7 @@ use std::hash::BuildHasher;
 use std::sync::{Arc, Mutex};
 
 use foldhash::fast::RandomState;
+use onetrip_sql::StatementKind;
 use smallvec::SmallVec;
 
 /// Seats.
@@ -15,6 +16,18 @@ const SEATS: usize = 4096;
 const TEXT_BYTES_MAX: usize = 4096;
 /// Bytes of all that is kept, at most.
 const BYTES_MAX: usize = 4 << 20;
+
+/// Whether texts of this kind are kept: those that programs send over and over. What sets a password is none of them, nor is what
+/// changes how other texts are read.
+pub(crate) fn are_kept(kind: StatementKind) -> bool {
+    use StatementKind as S;
+    kind.is_row_write()
+        || kind.is_transaction_control()
+        || matches!(
+            kind,
+            S::Select | S::Values | S::With | S::Show | S::Declare | S::Fetch | S::Move | S::CloseCursor
+        )
+}
 
 /// What was found in the latest texts.
 #[derive(Debug)]

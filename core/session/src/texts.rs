@@ -59,8 +59,9 @@ struct State {
 }
 
 impl Texts {
-    /// Those of a capture: a text that comes again is not looked into again. It is kept with its values, as the capture is.
-    pub fn of_capture() -> Self {
+    /// Those of sessions that only watch: a text that comes again is not looked into again. The latest are kept with their values,
+    /// in memory alone; what may set a password is not.
+    pub fn remembered() -> Self {
         Self { read: Some(Box::default()), ..Self::default() }
     }
 

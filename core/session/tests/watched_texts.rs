@@ -100,7 +100,7 @@ fn what_a_text_says_is_booked_alike_however_often_it_comes() {
     let hasher = ValueHasher::new();
     for keep_values in [false, true] {
         let alone = booked(&hasher, &Arc::default(), keep_values);
-        let shared = booked(&hasher, &Arc::new(Texts::of_capture()), keep_values);
+        let shared = booked(&hasher, &Arc::new(Texts::remembered()), keep_values);
         assert!(alone[0].len() > 4_000, "{} bytes", alone[0].len());
         assert!(alone == shared, "of {keep_values}");
     }

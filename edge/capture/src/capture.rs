@@ -111,7 +111,7 @@ impl Capture {
             isolation: None,
             question_burst: Duration::ZERO,
             common: Arc::default(),
-            texts: Arc::new(Texts::of_capture()),
+            texts: Arc::new(Texts::remembered()),
             private: [0; 8],
             overflow: None,
         };

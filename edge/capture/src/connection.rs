@@ -464,27 +464,26 @@ impl Talk<'_, '_> {
         let is_direct = begins_tls && (self.setting.is_postgres_port || offers(first, POSTGRES_OVER_ALPN));
         let asks_tls = way == Way::Up && self.setting.is_mysql_port && tls_request(first).is_some();
         let is_tls = begins_tls || asks_tls || are_records(first);
-        *self.dialogue =
-            if let Some(keys) = self.setting.keys.filter(|_| is_direct) {
-                let mut postgres = Postgres::new(config());
-                postgres.tls = Some(Box::new(Tls::new(Arc::clone(keys))));
-                Dialogue::Postgres(Box::new(postgres))
-            } else if begins_session {
-                Dialogue::Postgres(Box::new(Postgres::new(config())))
-            } else if self.setting.is_postgres_port && !is_tls {
-                Dialogue::Postgres(Box::new(Postgres::joined(config(), now)))
-            } else if self.setting.is_mysql_port && !is_tls {
-                Dialogue::Mysql(Box::new(Mysql::joined(self.setting.mysql.clone(), now)))
-            } else {
-                let service = service_name(self.server.port);
-                let label = match is_tls {
-                    true if is_direct || self.setting.is_postgres_port => POSTGRES_OVER_TLS.into(),
-                    true if self.setting.is_mysql_port => MYSQL_OVER_TLS.into(),
-                    true => format!("{service} over TLS"),
-                    false => service,
-                };
-                Dialogue::Opaque(Box::new(Opaque::new(label, StreamEncoder::default())))
+        *self.dialogue = if let Some(keys) = self.setting.keys.filter(|_| is_direct) {
+            let mut postgres = Postgres::new(config());
+            postgres.tls = Some(Box::new(Tls::new(Arc::clone(keys))));
+            Dialogue::Postgres(Box::new(postgres))
+        } else if begins_session {
+            Dialogue::Postgres(Box::new(Postgres::new(config())))
+        } else if self.setting.is_postgres_port && !is_tls {
+            Dialogue::Postgres(Box::new(Postgres::joined(config(), now)))
+        } else if self.setting.is_mysql_port && !is_tls {
+            Dialogue::Mysql(Box::new(Mysql::joined(self.setting.mysql.clone(), now)))
+        } else {
+            let service = service_name(self.server.port);
+            let label = match is_tls {
+                true if is_direct || self.setting.is_postgres_port => POSTGRES_OVER_TLS.into(),
+                true if self.setting.is_mysql_port => MYSQL_OVER_TLS.into(),
+                true => format!("{service} over TLS"),
+                false => service,
             };
+            Dialogue::Opaque(Box::new(Opaque::new(label, StreamEncoder::default())))
+        };
     }
 }
 

@@ -183,7 +183,8 @@ fn a_trip_in_which_the_clock_is_set_back_measures_nothing() {
         let (summary, network) = analyze(&talk.frames);
         assert_eq!((network.capture.clock_steps, summary.trips), (1, plain.trips));
         let (found, expected) = (network.totals, expected.totals);
-        let legs = |path: ConnectionPath| (path.initial_rtt_ns, path.client_leg_min_ns, path.server_leg_min_ns);
+        let legs =
+            |path: ConnectionPath| (path.initial_rtt_ns, path.client_leg_min_ns, path.server_leg_min_ns);
         assert_eq!(legs(found), legs(expected));
         for (found, expected) in [
             (found.first_byte, expected.first_byte),

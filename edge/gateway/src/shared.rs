@@ -73,7 +73,7 @@ impl Shared {
             isolation: config.isolation,
             question_burst: config.question_burst,
             common: Arc::default(),
-            texts: Arc::default(),
+            texts: Arc::new(if config.remedies.is_none() { Texts::remembered() } else { Texts::default() }),
             client_tls: config.client_tls.clone(),
             password_key: Arc::default(),
             spin: SpinLimit::new(config.spin),

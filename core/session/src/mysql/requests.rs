@@ -14,7 +14,7 @@ use super::texts::of_command;
 use super::values::{self, Form};
 use crate::contract::INSPECT_BYTES_MAX;
 use crate::reading::kept_template;
-use crate::readings::{Looked, Reading};
+use crate::readings::{Looked, Reading, are_kept};
 
 /// Parameters of one statement whose hashes are kept.
 const PARAMETERS_MAX: usize = 256;
@@ -189,7 +189,8 @@ impl Books {
         let hashes = parameters.hashes().iter().copied();
         let places = if is_prepared { places(&lifted, hashes, PARAMETERS_MAX) } else { Default::default() };
         let markers = u16::try_from(lifted.parameters().len()).unwrap_or(u16::MAX);
-        let is_of_text = lifted.comments().len() == 0; // the number of a scope is the connection's own
+        // The number of a scope is the connection's own.
+        let is_of_text = lifted.comments().len() == 0 && are_kept(lifted.kind());
         if let Some(read) = read.filter(|_| is_of_text && matches!(looked, Looked::Again)) {
             let mut reading = Reading::new(bits, text, &kept, markers);
             lifted.literals().take(PARAMETERS_MAX).for_each(|literal| reading.push(literal.value(scratch)));

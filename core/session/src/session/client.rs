@@ -19,16 +19,14 @@ use crate::reading::{
     Change, Deferral, Effect, cursor_use, deallocated, deferral, kept_template, leaves_savepoints,
     makes_cursor_code, of_comments, sets_prefetch_alone,
 };
-use crate::readings::{Looked, Reading, Readings};
+use crate::readings::{Looked, Reading, are_kept};
 use crate::remedies::cursors::Place;
 use crate::remedies::statement_refused;
 use crate::reply_queue::{Due, Expect, Taker};
 use crate::rules::Rule;
 use crate::scopes::Scopes;
 use crate::services::Arrived;
-use crate::statements::{
-    Mark, PREPARED_BYTES_MAX, Parsed, Portal, Prepared, ResultFormats, Text, row_limit,
-};
+use crate::statements::{Mark, PREPARED_BYTES_MAX, Parsed, Portal, Prepared, ResultFormats, Text, row_limit};
 
 /// Prepared statements whose texts are kept.
 const SOURCES_MAX: usize = 4096;
@@ -461,15 +459,14 @@ impl Session {
             return Text { effect: Effect::MayDefine, makes_cursor_code: true, ..Text::default() };
         }
         // Remedies make more of a text than it says by itself.
-        let texts = self.core.is_observed.then(|| Arc::clone(&self.config.texts));
-        let Some(read) = texts.as_ref().and_then(|texts| texts.read()) else {
+        let Some(read) = self.config.texts.read().filter(|_| self.core.is_passive) else {
             return self.look_into(text, is_kept, None);
         };
         let mode =
             u8::from(self.facts.settings.has_standard_strings()) | u8::from(self.config.keep_values) << 1;
         match read.statements.look(mode, text) {
             Looked::Known(reading) => self.as_before(&reading),
-            Looked::Again => self.look_into(text, is_kept, Some((&read.statements, mode))),
+            Looked::Again => self.look_into(text, is_kept, Some(mode)),
             Looked::New => self.look_into(text, is_kept, None),
         }
     }
@@ -485,8 +482,8 @@ impl Session {
         Text { template, ..reading.found.clone() }
     }
 
-    /// Looks into a statement's text; what is found goes to `readings`, too, if it depends on nothing else.
-    fn look_into(&mut self, text: &[u8], is_kept: bool, readings: Option<(&Readings<Text>, u8)>) -> Text {
+    /// Looks into a statement's text. What is found is kept for others that read it in this mode, if it depends on nothing else.
+    fn look_into(&mut self, text: &[u8], is_kept: bool, mode: Option<u8>) -> Text {
         let Core { lifter, names, stream, scopes, values, scratch, parameters, .. } = &mut self.core;
         let mut scanner = self.config.texts.scanner(lifter);
         let lifted = scanner.get().lift(text, self.facts.settings.has_standard_strings());
@@ -550,12 +547,12 @@ impl Session {
             prefetch,
             changes_prefetch,
         };
-        // Comments and settings name scopes, whose numbers are the connection's own.
-        let is_of_text = lifted.comments().len() == 0 && !matches!(read.kind, S::Set | S::Reset | S::Discard);
-        if let Some((readings, mode)) = readings.filter(|_| is_of_text) {
+        // Comments name scopes, whose numbers are the connection's own.
+        let is_of_text = lifted.comments().len() == 0 && are_kept(read.kind);
+        if let Some((mode, common)) = mode.filter(|_| is_of_text).zip(self.config.texts.read()) {
             let mut reading = Reading::new(mode, text, &kept, read.clone());
             lifted.literals().take(PARAMETERS_MAX).for_each(|literal| reading.push(literal.value(scratch)));
-            readings.keep(reading);
+            common.statements.keep(reading);
         }
         drop(scanner);
         if read.kind == StatementKind::Set {

@@ -191,9 +191,8 @@ impl Session {
     pub fn is_waiting(&self) -> bool {
         self.core.queue.owes_client()
             || self.core.units.unanswered() > 0
-            || self.cursors.holds_client()
+            || (!self.core.is_passive && (self.cursors.holds_client() || self.lobs.holds_client()))
             || self.is_delivering()
-            || self.lobs.holds_client()
     }
 
     /// Whether a cancel would hit what the client waits for, and not something that was answered before it ran

@@ -93,9 +93,14 @@ impl Session {
     /// with less work for each. Returns how many bytes they have; what is left is for that.
     pub fn observe_rows(&mut self, now: Moment, input: &[u8]) -> usize {
         let is_between =
-            self.core.is_observed && self.core.phase == Phase::Serving && self.core.server_passing == 0;
+            self.core.is_passive && self.core.phase == Phase::Serving && self.core.server_passing == 0;
+        if is_between { self.whole_rows(now, input) } else { 0 }
+    }
+
+    /// The same between two messages of a server that has let the client in, where no remedy wants to hear of rows.
+    pub(super) fn whole_rows(&mut self, now: Moment, input: &[u8]) -> usize {
         let is_of_client = |due: &Due| matches!(due.expect, Expect::Query | Expect::Execute) && !due.is_own();
-        if !is_between || input.first() != Some(&backend::DATA_ROW) {
+        if input.first() != Some(&backend::DATA_ROW) {
             return 0;
         }
         let Some(due) = self.core.queue.front().filter(is_of_client) else { return 0 };

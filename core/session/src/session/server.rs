@@ -23,6 +23,12 @@ impl Session {
         if self.is_delivering() {
             return Ok(Verdict::Hold); // amid a row, maybe
         }
+        if self.core.is_passive {
+            let rows = self.whole_rows(now, input);
+            if rows > 0 {
+                return Ok(Verdict::Forward(rows));
+            }
+        }
         let header = match FrameHeader::peek(input, LENGTH_MAX) {
             None => return Ok(Verdict::Wait),
             Some(Err(error)) => return Err(self.server_broke(error)),
