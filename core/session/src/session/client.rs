@@ -10,8 +10,8 @@ use onetrip_wire::pg::{
     Bind, Execute, Format, FrameHeader, HEADER_BYTES, Parse, StatementOrPortal, frontend,
 };
 
-use super::Session;
 use super::core::Core;
+use super::{SMALL_LENGTH_MAX, Session};
 use crate::contract::{INSPECT_BYTES_MAX, LENGTH_MAX, SOURCE_BYTES_MAX, SessionError, Verdict};
 use crate::events::Event;
 use crate::facts::Doubt;
@@ -36,10 +36,14 @@ const PARAMETERS_MAX: usize = 256;
 impl Session {
     /// A message of a client that has been let in: booked, and forwarded as it came.
     pub(crate) fn handle_request(&mut self, now: Moment, input: &[u8]) -> Result<Verdict, SessionError> {
-        let Some(header) = self.client_frame(input, LENGTH_MAX)? else { return Ok(Verdict::Wait) };
         if self.core.is_passive {
-            return Ok(self.watch_request(now, header, input));
+            return self.pass_all(
+                input,
+                |session, input| session.watch_request(now, input),
+                Self::goes_on_up,
+            );
         }
+        let Some(header) = self.client_frame(input, LENGTH_MAX)? else { return Ok(Verdict::Wait) };
         if self.cursors.is_delivering() {
             return self.deliver_rest(now, header, input);
         }
@@ -81,16 +85,24 @@ impl Session {
     }
 
     /// A message of a client where all remedies are off.
-    fn watch_request(&mut self, now: Moment, header: FrameHeader, input: &[u8]) -> Verdict {
+    fn watch_request(&mut self, now: Moment, input: &[u8]) -> Result<Verdict, SessionError> {
+        let Some(header) = self.client_frame(input, LENGTH_MAX)? else { return Ok(Verdict::Wait) };
         if self.waits_for_more(header, input) {
-            return Verdict::Wait;
+            return Ok(Verdict::Wait);
         }
         let length = header.frame_len();
         let available = input.len().min(length);
         let (body, is_whole) = self.inspected(header, input);
         self.book_request(now, header.tag, body, is_whole);
         self.request_passes(now, length, available);
-        Verdict::Forward(available)
+        Ok(Verdict::Forward(available))
+    }
+
+    /// Whether the next message of the same unit may pass at once.
+    fn goes_on_up(&self, rest: &[u8]) -> bool {
+        self.core.client_passing == 0
+            && self.core.units.is_open()
+            && matches!(FrameHeader::peek(rest, SMALL_LENGTH_MAX), Some(Ok(_)))
     }
 
     /// Whether more of the message at the front has to come before it is booked.

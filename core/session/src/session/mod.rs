@@ -387,6 +387,27 @@ impl Session {
         }
     }
 
+    /// Passes the message at the front, and those behind it as long as they may go on. Only the first can fail.
+    fn pass_all(
+        &mut self,
+        input: &[u8],
+        pass: impl Fn(&mut Self, &[u8]) -> Result<Verdict, SessionError>,
+        goes_on: impl Fn(&Self, &[u8]) -> bool,
+    ) -> Result<Verdict, SessionError> {
+        let mut passed = 0;
+        loop {
+            match pass(self, &input[passed..])? {
+                Verdict::Forward(bytes) => passed += bytes,
+                other if passed == 0 => return Ok(other),
+                _ => return Ok(Verdict::Forward(passed)),
+            }
+            // What a capture says of a message is said of one.
+            if self.core.is_observed || !goes_on(self, &input[passed..]) {
+                return Ok(Verdict::Forward(passed));
+            }
+        }
+    }
+
     /// Encodes the exchanges that are answered in full.
     pub(crate) fn book_answered(&mut self, now: Moment) {
         while let Some(mut exchange) = self.core.units.next_answered(now) {

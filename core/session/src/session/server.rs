@@ -20,15 +20,35 @@ impl Session {
     /// A message of the server to a client that has been let in: booked, and forwarded as it came unless it answers the
     /// session's own messages.
     pub(crate) fn handle_reply(&mut self, now: Moment, input: &[u8]) -> Result<Verdict, SessionError> {
+        if self.core.is_passive {
+            return self.pass_all(
+                input,
+                |session, input| session.watch_reply(now, input),
+                Self::goes_on_down,
+            );
+        }
         if self.is_delivering() {
             return Ok(Verdict::Hold); // amid a row, maybe
         }
-        if self.core.is_passive {
-            let rows = self.whole_rows(now, input);
-            if rows > 0 {
-                return Ok(Verdict::Forward(rows));
-            }
+        self.one_reply(now, input)
+    }
+
+    /// The same where all remedies are off.
+    fn watch_reply(&mut self, now: Moment, input: &[u8]) -> Result<Verdict, SessionError> {
+        match self.whole_rows(now, input) {
+            0 => self.one_reply(now, input),
+            rows => Ok(Verdict::Forward(rows)),
         }
+    }
+
+    /// Whether the next message may pass at once. Whether an error does, the driver is asked.
+    fn goes_on_down(&self, rest: &[u8]) -> bool {
+        self.core.server_passing == 0
+            && rest.first() != Some(&backend::ERROR_RESPONSE)
+            && matches!(FrameHeader::peek(rest, LENGTH_MAX), Some(Ok(_)))
+    }
+
+    fn one_reply(&mut self, now: Moment, input: &[u8]) -> Result<Verdict, SessionError> {
         let header = match FrameHeader::peek(input, LENGTH_MAX) {
             None => return Ok(Verdict::Wait),
             Some(Err(error)) => return Err(self.server_broke(error)),
