@@ -1,9 +1,9 @@
-//! What most sessions never use.
+//! What many sessions never use.
 
 use std::cell::OnceCell;
 use std::ops::{Deref, DerefMut};
 
-/// A value in memory of its own, made at its first use. A session that is observed, and many of a gateway's, never use one.
+/// A value in memory of its own, made at its first use.
 #[derive(Debug)]
 pub(crate) struct Lazy<T>(OnceCell<Box<T>>);
 
@@ -16,14 +16,18 @@ impl<T> Default for Lazy<T> {
 impl<T: Default> Deref for Lazy<T> {
     type Target = T;
 
+    #[inline]
     fn deref(&self) -> &T {
         self.0.get_or_init(Box::default)
     }
 }
 
 impl<T: Default> DerefMut for Lazy<T> {
+    #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        self.0.get_or_init(Box::default);
+        if self.0.get().is_none() {
+            *self = Self(OnceCell::from(Box::default()));
+        }
         self.0.get_mut().expect("it was made above")
     }
 }

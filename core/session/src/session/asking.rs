@@ -32,12 +32,12 @@ impl Session {
         };
         let mut asked = Vec::new();
         self.ask_about_session(way, now, &mut asked);
-        asked.extend(self.inquiries.ask_about_names(&mut self.facts, now, stamp));
-        if let Some((serial, text)) = self.cursors.take_question() {
+        asked.extend(self.acting.inquiries.ask_about_names(&mut self.facts, now, stamp));
+        if let Some((serial, text)) = self.acting.cursors.take_question() {
             asked.push(Asked { question: Question::Cursor(serial), text, parameter: None });
         }
         if !asked.is_empty() {
-            self.inquiries.ask_all(&mut self.core, &self.own_names, now, way, &asked);
+            self.acting.inquiries.ask_all(&mut self.core, &self.own_names, now, way, &asked);
         }
     }
 
@@ -59,14 +59,14 @@ impl Session {
     /// the end of all that was sent, and give the server to somebody else, if a group that only Flush ends is behind it
     /// (PgBouncer 1.18 in transaction mode).
     pub(super) fn may_find_a_pooler(&self) -> bool {
-        self.inquiries.is_busy()
+        self.acting.inquiries.is_busy()
             && self.config.common.knowledge.backends() == Backends::Unknown
             && Rule::OneBackend.is_kept()
     }
 
     /// Whether answers are of use, and questions are not too many already.
     fn may_inquire(&self, now: Moment) -> bool {
-        self.needs_facts() && !self.facts.is_pooled() && !self.inquiries.is_busy() && !self.rests(now)
+        self.needs_facts() && !self.facts.is_pooled() && !self.acting.inquiries.is_busy() && !self.rests(now)
     }
 
     /// What is asked in a transaction of the program's tells of the session only if nothing in it may have changed that
@@ -84,13 +84,13 @@ impl Session {
     /// waits for the transaction's end (`WaitForOlderSnapshots`).
     fn holds_snapshot(&self) -> bool {
         self.facts.transaction.isolation().is_snapshot()
-            || self.cursors.hold_snapshot()
-            || self.lobs.hold_snapshot()
+            || self.acting.cursors.hold_snapshot()
+            || self.acting.lobs.hold_snapshot()
     }
 
     /// Whether questions took too long of late.
     fn rests(&self, now: Moment) -> bool {
-        self.inquiries.spent(now, PARTS_OF_TIME) > self.config.question_burst
+        self.acting.inquiries.spent(now, PARTS_OF_TIME) > self.config.question_burst
     }
 
     /// Asks for the level of the transaction, behind the unit that was just sent: something depends on it.
@@ -99,7 +99,7 @@ impl Session {
             return;
         }
         if let Some(count) = self.facts.transaction.takes_level() {
-            self.inquiries.ask_level(&mut self.core, &self.own_names, now, count);
+            self.acting.inquiries.ask_level(&mut self.core, &self.own_names, now, count);
         }
     }
 
@@ -107,14 +107,14 @@ impl Session {
         let mut ask = |question, text: &str| {
             asked.push(Asked { question, text: text.to_owned(), parameter: None });
         };
-        let has_lookups = self.facts.wants_lookup() || self.inquiries.is_surveying();
+        let has_lookups = self.facts.wants_lookup() || self.acting.inquiries.is_surveying();
         if self.facts.wants_state() || has_lookups && self.facts.database().is_none() {
             self.facts.state_asked();
             ask(Question::State, &SessionQuestion::State.sql());
         }
         if self.facts.wants_settings() && self.may_remedy(Remedy::Statements) {
             self.facts.settings_asked();
-            self.statements.watching().settings_asked(&self.facts, now);
+            self.acting.statements.watching().settings_asked(&self.facts, now);
             ask(Question::Settings, &SessionQuestion::Settings.sql());
         }
         if way == Way::Between && self.facts.names.are_wanted() && self.may_remedy(Remedy::Statements) {
@@ -143,14 +143,14 @@ impl Session {
                 let read_by = Moment(now.0.saturating_sub(age.saturating_mul(1_000)));
                 if let Some(place) = self.facts.settings_told((asked_at, read_by), digest, is_deferrable) {
                     let descriptions = &self.config.common.descriptions;
-                    self.statements.watching().learn_asked(descriptions, &place, read_by);
+                    self.acting.statements.watching().learn_asked(descriptions, &place, read_by);
                 }
             }
             (Question::Level(count), [Some(level)]) => self.facts.transaction.learn_level(count, level),
-            (Question::Lookup(lookup), columns) => self.inquiries.learn_name(lookup, columns),
+            (Question::Lookup(lookup), columns) => self.acting.inquiries.learn_name(lookup, columns),
             (Question::Names, [Some(has_any)]) => self.facts.names.learn(*has_any != b"false"),
             (Question::Cursor(serial), [Some(goes_back)]) => {
-                self.cursors.learn_place(serial, *goes_back == b"true")
+                self.acting.cursors.learn_place(serial, *goes_back == b"true")
             }
             _ => self.core.count_undecoded(),
         }
@@ -178,7 +178,7 @@ impl Session {
             is_untimed: own.is_untimed,
         };
         if known.is_plain && self.facts.is_state_awaited() {
-            self.begin.hears_no_log();
+            self.acting.begin.hears_no_log();
         }
         self.facts.state_told(known, &self.config.common.knowledge);
     }
@@ -187,7 +187,7 @@ impl Session {
     fn learn_nothing(&mut self, question: Question) {
         match question {
             Question::State => self.facts.state_refused(),
-            Question::Lookup(_) => self.inquiries.stop_survey(),
+            Question::Lookup(_) => self.acting.inquiries.stop_survey(),
             Question::Level(count) => self.facts.transaction.level_refused(count),
             Question::Settings | Question::Names | Question::Cursor(_) => {}
         }
@@ -199,7 +199,7 @@ impl Session {
     ///
     /// The session ends where a question has changed the state of the transaction.
     pub(crate) fn inquiry_reply(&mut self, slot: Slot, said: &Said<'_>) -> Result<(), SessionError> {
-        match self.inquiries.take_reply(&self.core, slot, said) {
+        match self.acting.inquiries.take_reply(&self.core, slot, said) {
             Heard::Nothing => Ok(()),
             Heard::Row { asked_at, question, row, own } => {
                 self.learn((asked_at, said.now), question, row, own);
@@ -216,7 +216,9 @@ impl Session {
     /// The server has answered a group in full; `status` is what it says then.
     fn group_ends(&mut self, now: Moment, slot: Slot, status: &[u8]) -> Result<(), SessionError> {
         let distance = self.facts.path.distance();
-        let Some(group) = self.inquiries.group_ends(now, slot, status, distance) else { return Ok(()) };
+        let Some(group) = self.acting.inquiries.group_ends(now, slot, status, distance) else {
+            return Ok(());
+        };
         group.failed.iter().for_each(|question| self.learn_nothing(*question));
         if !group.is_taken_back && Rule::ShieldEnds.is_kept() {
             let message = "a question of onetrip's own has changed the state of the transaction";
@@ -225,9 +227,13 @@ impl Session {
             return Err(SessionError::ShieldBroken);
         }
         if group.way != Way::Alone {
-            self.inquiries.names_answered(&mut self.facts, group.has_failed);
+            self.acting.inquiries.names_answered(&mut self.facts, group.has_failed);
             self.prove(now);
-            self.statements.watching().learn_unplaced(&self.facts, &self.config.common.descriptions, now);
+            self.acting.statements.watching().learn_unplaced(
+                &self.facts,
+                &self.config.common.descriptions,
+                now,
+            );
         }
         Ok(())
     }

@@ -44,7 +44,7 @@ impl Session {
             );
         }
         let Some(header) = self.client_frame(input, LENGTH_MAX)? else { return Ok(Verdict::Wait) };
-        if self.cursors.is_delivering() {
+        if self.acting.cursors.is_delivering() {
             return self.deliver_rest(now, header, input);
         }
         if self.is_held_back() {
@@ -71,7 +71,7 @@ impl Session {
                 self.core.queue.owes_session_only() && self.core.units.unanswered() == 0;
         }
         let (body, is_whole) = self.inspected(header, input);
-        if self.statements.needs_broken(&self.core, header.tag, body) {
+        if self.acting.statements.needs_broken(&self.core, header.tag, body) {
             return Err(statement_refused(&mut self.core));
         }
         self.book_request(now, header.tag, body, is_whole);
@@ -158,9 +158,9 @@ impl Session {
             frontend::FLUSH => self.flush(now),
             frontend::FUNCTION_CALL => {
                 self.settle_unrun(now);
-                if !self.core.is_passive && !self.lobs.call_sent(&self.core) {
+                if !self.core.is_passive && !self.acting.lobs.call_sent(&self.core) {
                     self.doubt_functions(Doubt::Called);
-                    self.cursors.code_runs(&self.facts);
+                    self.acting.cursors.code_runs(&self.facts);
                     self.forget(false);
                 }
                 self.function_call(now, body, is_whole);
@@ -189,7 +189,7 @@ impl Session {
         if !self.core.is_passive {
             text.effect = self.runs_beside_cursors(now, unit, &text, &[]);
             self.runs(now, text.effect, &text);
-            self.lobs.tells_prefetch(&self.core, unit, statement, &text);
+            self.acting.lobs.tells_prefetch(&self.core, unit, statement, &text);
         }
         self.owe(unit, Expect::Query, statement);
         self.core.units.close(None);
@@ -247,7 +247,7 @@ impl Session {
             }
         }
         if !self.core.is_passive {
-            self.cursors.prepares(name, &text);
+            self.acting.cursors.prepares(name, &text);
             if let Some(parse) = parse {
                 self.watch_parse(now, unit, parse);
             }
@@ -354,7 +354,7 @@ impl Session {
         let (found, expect) = match StatementOrPortal::decode(body) {
             Ok(StatementOrPortal::Statement(name)) => {
                 if !self.core.is_passive {
-                    self.statements.watching().sees_describe(&self.core, unit, name);
+                    self.acting.statements.watching().sees_describe(&self.core, unit, name);
                 }
                 let found =
                     self.core.prepared.get(name).map(|prepared| (prepared.text.clone(), prepared.serial));
@@ -397,7 +397,7 @@ impl Session {
             let effect = self.runs_beside_cursors(now, unit, &text, &types);
             self.executes_natively(now, unit, execute.portal, execute.row_limit);
             self.runs(now, effect, &text);
-            self.lobs.tells_prefetch(&self.core, unit, statement, &text);
+            self.acting.lobs.tells_prefetch(&self.core, unit, statement, &text);
         }
         if let Some(scope) = text.sets_scope {
             self.core.scopes.set(scope);
@@ -530,14 +530,14 @@ impl Session {
         // These make, read and close none by name; what else they do matters to results that are followed when they run.
         let is_plain =
             matches!(lifted.kind(), S::Select | S::Values | S::With) || lifted.kind().is_row_write();
-        let may_matter = has_cursors && (is_kept || !is_plain || self.cursors.follows_any());
+        let may_matter = has_cursors && (is_kept || !is_plain || self.acting.cursors.follows_any());
         let used = may_matter.then(|| cursor_use(&lifted, text)).flatten();
         // What is written into the catalogue may be a parameter.
         let makes_cursor_code = has_cursors
             && effect == Effect::MayDefine
             && (writes_catalogue
                 || makes_cursor_code(lifted.kind(), text)
-                || (lifted.kind() == S::Execute && self.cursors.has_prepared_code()));
+                || (lifted.kind() == S::Execute && self.acting.cursors.has_prepared_code()));
         if let Some(query) = used.as_ref().and_then(|(_, query)| *query) {
             self.facts.see(template, query.as_bytes());
         }
@@ -618,11 +618,11 @@ impl Session {
         let mut due = Due { taker: self.core.taker, ..Due::of_client(expect, unit, statement) };
         let is_watched = !self.core.is_passive;
         if is_watched {
-            due.lesson = self.statements.watching().lesson_of(&due);
+            due.lesson = self.acting.statements.watching().lesson_of(&due);
         }
         if !self.core.queue.sent(due) {
             if is_watched {
-                self.statements.watching().skipped(&due);
+                self.acting.statements.watching().skipped(&due);
             }
             self.facts.names.skipped(&due);
             self.mark_skipped(due);

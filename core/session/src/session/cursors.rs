@@ -7,7 +7,7 @@ use onetrip_ledger::{Moment, Remedy, Steps, TransactionStatus, UnitKind};
 use onetrip_sql::StatementKind;
 use onetrip_wire::pg::{FrameHeader, Oid};
 
-use super::Session;
+use super::{Acting, Session};
 use crate::contract::{SessionError, Verdict};
 use crate::events::Event;
 use crate::facts::Doubt;
@@ -20,7 +20,8 @@ use crate::statements::Text;
 impl Session {
     /// The remedy, and all else.
     fn with_cursors(&mut self) -> (&mut Cursors, Cx<'_>) {
-        let Self { core, config, facts, own_names, shadow, flights, cursors, .. } = self;
+        let Self { core, config, facts, own_names, acting, .. } = self;
+        let Acting { shadow, flights, cursors, .. } = &mut **acting;
         (cursors, Cx { core, facts, config, own_names, shadow, flights })
     }
 
@@ -35,12 +36,12 @@ impl Session {
         header: FrameHeader,
         input: &[u8],
     ) -> Result<Option<Verdict>, SessionError> {
-        if !self.cursors.follows_any() {
+        if !self.acting.cursors.follows_any() {
             return Ok(None);
         }
-        let Some(request) = self.cursors.request(&self.core, header, input) else { return Ok(None) };
+        let Some(request) = self.acting.cursors.request(&self.core, header, input) else { return Ok(None) };
         let is_quiet = self.is_quiet();
-        match self.cursors.course(&self.core, now, &request, is_quiet) {
+        match self.acting.cursors.course(&self.core, now, &request, is_quiet) {
             Course::Native => Ok(None),
             Course::Hold => Ok(Some(Verdict::Hold)),
             Course::Memory => self.serve_piece(now, &request, input).map(Some),
@@ -59,7 +60,7 @@ impl Session {
 
     /// The pieces to send for, and the rows of each, so that a request which memory does not cover can be answered.
     fn wanted_pieces(&mut self, now: Moment, request: &Request) -> Option<(NonZeroU32, usize)> {
-        let (pieces, takes_leave) = self.cursors.wanted_pieces(&self.facts, request)?;
+        let (pieces, takes_leave) = self.acting.cursors.wanted_pieces(&self.facts, request)?;
         (!takes_leave || self.may_read_ahead(now, request.name())).then_some(pieces)
     }
 
@@ -75,7 +76,7 @@ impl Session {
 
     /// Whether each row of a result is the same whenever it is read, and reading it cannot fail.
     fn judge(&mut self, now: Moment, name: &[u8]) -> bool {
-        if let Some(is_steady) = self.cursors.judged(name) {
+        if let Some(is_steady) = self.acting.cursors.judged(name) {
             return is_steady;
         }
         self.prove(now);
@@ -85,10 +86,10 @@ impl Session {
 
     /// Answers from memory.
     fn serve_piece(&mut self, now: Moment, request: &Request, input: &[u8]) -> Result<Verdict, SessionError> {
-        let held_at = self.cursors.end_hold();
+        let held_at = self.acting.cursors.end_hold();
         let booked = self.open_read(held_at.unwrap_or(now), request, input);
         self.core.close_unit();
-        if !self.cursors.begin_delivery(&mut self.core, now, request, booked, held_at.is_some()) {
+        if !self.acting.cursors.begin_delivery(&mut self.core, now, request, booked, held_at.is_some()) {
             return Ok(Verdict::Wait);
         }
         self.deliver(now, request)
@@ -105,7 +106,7 @@ impl Session {
         header: FrameHeader,
         input: &[u8],
     ) -> Result<Verdict, SessionError> {
-        let request = self.cursors.request(&self.core, header, input);
+        let request = self.acting.cursors.request(&self.core, header, input);
         match request.filter(|_| !self.core.is_client_behind()) {
             Some(request) => self.deliver(now, &request),
             None => Ok(Verdict::Hold),
@@ -113,7 +114,7 @@ impl Session {
     }
 
     fn deliver(&mut self, now: Moment, request: &Request) -> Result<Verdict, SessionError> {
-        if !self.cursors.deliver(&mut self.core, now)? {
+        if !self.acting.cursors.deliver(&mut self.core, now)? {
             return Ok(Verdict::Hold);
         }
         self.book_answered(now);
@@ -123,14 +124,14 @@ impl Session {
 
     /// Sends for more when half of what may be ahead is used up, or lets the server know that the program is there.
     fn refill(&mut self, now: Moment, request: &Request) {
-        match self.cursors.refill(&self.facts, request) {
+        match self.acting.cursors.refill(&self.facts, request) {
             Refill::Nothing => {}
             Refill::Pieces(rows, more) if self.may_read_ahead(now, request.name()) => {
                 let (cursors, mut cx) = self.with_cursors();
                 cursors.fly(&mut cx, request.name(), rows, more);
                 cursors.note_contact(now);
             }
-            Refill::Pieces(..) | Refill::Contact => self.cursors.keep_contact(&mut self.core, now),
+            Refill::Pieces(..) | Refill::Contact => self.acting.cursors.keep_contact(&mut self.core, now),
         }
     }
 
@@ -145,22 +146,22 @@ impl Session {
         request: &Request,
         input: &[u8],
     ) -> Result<Option<Verdict>, SessionError> {
-        let Some(part) = self.cursors.take_part(&mut self.core, request)? else { return Ok(None) };
+        let Some(part) = self.acting.cursors.take_part(&mut self.core, request)? else { return Ok(None) };
         self.tell(&Event::Followed);
         let booked = self.open_read(part.held_at.unwrap_or(now), request, input);
-        self.cursors.ask_for_rest(&mut self.core, now, (request, input), booked, part);
+        self.acting.cursors.ask_for_rest(&mut self.core, now, (request, input), booked, part);
         Ok(Some(Verdict::Replace(request.message_len())))
     }
 
     /// Books a request that is not sent as it came: its unit, not closed, and its statement.
     fn open_read(&mut self, now: Moment, request: &Request, input: &[u8]) -> (u64, Option<u16>) {
         if let Some(text) = request.text_in(input) {
-            self.cursors.end_unnamed(&mut self.core);
+            self.acting.cursors.end_unnamed(&mut self.core);
             let (unit, statement, _) = self.open_query(now, text);
             return (unit, statement);
         }
         let unit = self.core.open_unit(now, UnitKind::Group);
-        let text = self.cursors.text_of(request.name());
+        let text = self.acting.cursors.text_of(request.name());
         let statement = self.add_statement(unit, &text.unwrap_or_default(), Steps::EXECUTE);
         if let Some(found) = statement.and_then(|slot| self.statement_mut(unit, slot)) {
             found.row_limit = request.row_limit();
@@ -197,7 +198,7 @@ impl Session {
             return text.effect;
         }
         if may_run_code(text.kind) {
-            self.cursors.code_runs(&self.facts);
+            self.acting.cursors.code_runs(&self.facts);
         }
         match text.cursor.as_deref() {
             Some(CursorUse::Declares { .. }) => return self.declares(now, unit, text, types),
@@ -207,21 +208,21 @@ impl Session {
                 return effect.unwrap_or(text.effect);
             }
             Some(CursorUse::ClosesAll) => {
-                self.cursors.all_leave(unit);
+                self.acting.cursors.all_leave(unit);
                 return text.effect;
             }
             Some(CursorUse::Fetches(name, rows)) => {
-                if !self.cursors.fetches(unit, name, u64::from(*rows)) {
+                if !self.acting.cursors.fetches(unit, name, u64::from(*rows)) {
                     return text.effect;
                 }
                 return self.effect_of_cursor(now, name).unwrap_or(text.effect);
             }
-            Some(used @ (CursorUse::Moves(_) | CursorUse::MovesAny)) => self.cursors.moves(used),
+            Some(used @ (CursorUse::Moves(_) | CursorUse::MovesAny)) => self.acting.cursors.moves(used),
             None => {}
         }
-        self.cursors.prepares_by_sql(text);
-        if self.cursors.follows_any() && !self.keeps_portals(now, text) {
-            self.cursors.doubt();
+        self.acting.cursors.prepares_by_sql(text);
+        if self.acting.cursors.follows_any() && !self.keeps_portals(now, text) {
+            self.acting.cursors.doubt();
         }
         text.effect
     }
@@ -229,7 +230,7 @@ impl Session {
     /// What FETCH and CLOSE of this cursor do, if that is known: they run its query, which does nothing but read or is not
     /// proven to (a function of it may write, or open a large object).
     fn effect_of_cursor(&mut self, now: Moment, name: &[u8]) -> Option<Effect> {
-        let CursorQuery { template, calls, is_stored } = self.cursors.query_of(name)?;
+        let CursorQuery { template, calls, is_stored } = self.acting.cursors.query_of(name)?;
         if is_stored {
             return Some(Effect::Nothing);
         }
@@ -272,7 +273,7 @@ impl Session {
         if !is_in_place || !text.has_harmless_types || self.facts.needs_of(text.template).is_none() {
             return text.effect;
         }
-        if self.cursors.declares(&self.facts, unit, text, types) {
+        if self.acting.cursors.declares(&self.facts, unit, text, types) {
             self.judge(now, name);
         }
         Effect::Read

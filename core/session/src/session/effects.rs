@@ -18,7 +18,8 @@ impl Session {
             return; // it was answered because it changes nothing
         }
         // It is known better than by its kind.
-        let effect = if self.chatter.runs(self.core.units().newest()) { Effect::Unknown } else { effect };
+        let effect =
+            if self.acting.chatter.runs(self.core.units().newest()) { Effect::Unknown } else { effect };
         self.note_obstacle(now, effect, template);
         let is_work = effect >= Effect::Read;
         if is_work && self.facts.transaction.is_seen() && self.facts.begins() {
@@ -127,7 +128,7 @@ impl Session {
         }
         self.facts.want_acts(now);
         for text in unrun {
-            self.cursors.code_runs(&self.facts);
+            self.acting.cursors.code_runs(&self.facts);
             match text.effect {
                 Effect::Read => {
                     self.facts.verdict_wanted(now, text.template); // nothing counts before it is proven
@@ -143,7 +144,7 @@ impl Session {
         self.facts.read(template);
         let is_proven = !self.flushes_unproven() || self.only_reads(now, template);
         self.tell(&Event::ReadSent { is_proven });
-        if self.lobs.has_open() && !self.surely_reads(now, template) {
+        if self.acting.lobs.has_open() && !self.surely_reads(now, template) {
             self.tell(&Event::DescriptorsDoubted);
         }
     }
@@ -196,7 +197,7 @@ impl Session {
 
     fn state_changes(&mut self, may_define: bool, is_sent: bool) {
         let unit = self.core.units().newest();
-        let keeps_prepared = self.chatter.leaves_prepared(unit);
+        let keeps_prepared = self.acting.chatter.leaves_prepared(unit);
         self.tell(&Event::StateChanges { unit, is_sent, may_define, keeps_prepared });
     }
 

@@ -18,9 +18,9 @@ impl Session {
         if !self.core.may_send_own() {
             return;
         }
-        self.flights.note_contact(now);
+        self.acting.flights.note_contact(now);
         let has_calls = self.plan_calls(now);
-        if has_calls || self.flights.has_planned() {
+        if has_calls || self.acting.flights.has_planned() {
             self.send_planned(now);
         }
     }
@@ -40,22 +40,22 @@ impl Session {
     /// Asks the predictor for more, and sends it at once.
     pub(crate) fn plan_flight(&mut self, now: Moment) {
         let is_in_place = self.may_plan() && self.is_in_snapshot() && self.core.may_send_own();
-        if !is_in_place || self.flights.has_planned() {
+        if !is_in_place || self.acting.flights.has_planned() {
             return;
         }
-        self.flights.plan();
+        self.acting.flights.plan();
         self.send_planned(now);
     }
 
     fn send_planned(&mut self, now: Moment) {
-        let planned = self.flights.take_planned();
+        let planned = self.acting.flights.take_planned();
         self.send_flight(now, &planned);
-        self.flights.planned_left(planned);
+        self.acting.flights.planned_left(planned);
     }
 
     /// The server answers a unit of the client's: it may be the one that is watched.
     pub(crate) fn watched_reply(&mut self, due: Due, said: &Said<'_>) {
-        if self.flights.watch_reply(self.facts.path.distance(), due, said) {
+        if self.acting.flights.watch_reply(self.facts.path.distance(), due, said) {
             self.plan_flight(said.now);
         }
     }
@@ -69,7 +69,7 @@ impl Session {
         if accepted.is_empty() && !self.has_calls() {
             return;
         }
-        self.flights.put_head(&mut self.core, &self.own_names);
+        self.acting.flights.put_head(&mut self.core, &self.own_names);
         let (remedy, mut cx) = self.caller();
         remedy.put_calls(&mut cx);
         for guess in &accepted {
@@ -77,13 +77,13 @@ impl Session {
                 remedy.put_guess(&mut cx, now, guess);
             }
         }
-        self.flights.put_tail(&mut self.core, &self.own_names, now);
+        self.acting.flights.put_tail(&mut self.core, &self.own_names, now);
     }
 
     /// Makes room for the answer of a guess, if that may be run. Returns whether there is some.
     fn expect_guess(&mut self, now: Moment, guess: &Guess<'_>) -> bool {
         let key = self.key_of_guess(now, guess);
-        self.flights.expect(now, guess, key.as_deref())
+        self.acting.flights.expect(now, guess, key.as_deref())
     }
 
     /// The request that a guess stands for, if its remedy may run it.
@@ -101,10 +101,10 @@ impl Session {
     ///
     /// The session ends where the server has done what it cannot be told to take back.
     pub(crate) fn flight_reply(&mut self, slot: Slot, said: &Said<'_>) -> Result<(), SessionError> {
-        if let Some(of) = self.flights.take_reply(&self.core, slot, said) {
+        if let Some(of) = self.acting.flights.take_reply(&self.core, slot, said) {
             let (remedy, mut cx) = self.caller();
             if !remedy.call_reply(&mut cx, of, said)? {
-                self.flights.spoil();
+                self.acting.flights.spoil();
             }
         }
         if said.tag == backend::READY_FOR_QUERY {
@@ -115,7 +115,7 @@ impl Session {
 
     /// A ReadyForQuery ends a part of a flight.
     fn part_ends(&mut self, slot: Slot, said: &Said<'_>) -> Result<(), SessionError> {
-        match self.flights.part_ends(slot, said) {
+        match self.acting.flights.part_ends(slot, said) {
             Ended::Nothing => {}
             Ended::Call { of, is_spoilt, execution } => {
                 let (remedy, mut cx) = self.caller();

@@ -17,7 +17,7 @@ use onetrip_ledger::{Moment, Remedy as Name, TransactionStatus};
 use onetrip_loops::Guess;
 use onetrip_wire::pg::{ErrorResponse, FrameHeader, HEADER_BYTES, backend, frontend};
 
-use super::Session;
+use super::{Acting, Session};
 use crate::contract::{SessionError, Verdict};
 use crate::events::Event;
 use crate::remedies::proposes::{Calls, Proposes};
@@ -38,21 +38,23 @@ impl Session {
     /// nothing.
     #[inline(always)]
     pub(crate) fn tell(&mut self, event: &Event<'_>) {
-        let Self { core, config, facts, own_names, shadow, unseen, flights, .. } = self;
+        let Self { core, config, facts, own_names, acting, .. } = self;
         facts.on_event(core, &config.common, event);
         if core.is_passive {
             return; // it has no remedies
         }
+        let Acting { begin, shadow, unseen, flights, loops, chatter, statements, cursors, lobs, .. } =
+            &mut **acting;
         unseen.on_event(event);
         flights.on_event(config, facts, event);
         let mut cx = Cx { core, facts, config, own_names, shadow, flights };
-        self.lobs.on_event(&mut cx, event);
-        self.statements.on_event(&mut cx, event);
-        self.begin.on_event(&mut cx, event);
+        lobs.on_event(&mut cx, event);
+        statements.on_event(&mut cx, event);
+        begin.on_event(&mut cx, event);
         self.commit.on_event(&mut cx, event);
-        self.chatter.on_event(&mut cx, event);
-        self.loops.on_event(&mut cx, event);
-        self.cursors.on_event(&mut cx, event);
+        chatter.on_event(&mut cx, event);
+        loops.on_event(&mut cx, event);
+        cursors.on_event(&mut cx, event);
         #[cfg(test)]
         self.example.on_event(&mut cx, event);
     }
@@ -92,7 +94,7 @@ impl Session {
                 Taker::Service(Service::Inquiries, slot) => self.inquiry_reply(slot, &said).map(|()| dropped),
                 Taker::Service(Service::Flights, slot) => self.flight_reply(slot, &said).map(|()| dropped),
                 Taker::Service(Service::Shadow, slot) => {
-                    self.shadow.check_reply(&mut self.core, &self.config, slot, &said)?;
+                    self.acting.shadow.check_reply(&mut self.core, &self.config, slot, &said)?;
                     self.tell_disproved();
                     Ok(dropped)
                 }
@@ -108,7 +110,7 @@ impl Session {
 
     /// Tells all where an answer from memory was wrong.
     fn tell_disproved(&mut self) {
-        if self.shadow.takes_news() {
+        if self.acting.shadow.takes_news() {
             self.tell(&Event::Disproved);
         }
     }
@@ -116,11 +118,11 @@ impl Session {
     /// The server answers a message of the client's: the reply is the client's, and those hear it who wait for it. Each looks
     /// at the unit first; their order does not matter.
     fn client_reply(&mut self, due: Due, said: &Said<'_>) -> Result<Verdict, SessionError> {
-        self.lobs.client_reply(&mut self.core, due, said)?;
+        self.acting.lobs.client_reply(&mut self.core, due, said)?;
         self.watched_reply(due, said);
-        self.chatter.client_reply(due, said);
+        self.acting.chatter.client_reply(due, said);
         if said.tag == backend::READY_FOR_QUERY {
-            return Ok(self.begin.pass_kept(&mut self.core, said.message));
+            return Ok(self.acting.begin.pass_kept(&mut self.core, said.message));
         }
         Ok(Verdict::Forward(said.message.len()))
     }
@@ -137,21 +139,21 @@ impl Session {
         if !said.is_whole {
             return Ok(Verdict::Forward(said.message.len()));
         }
-        self.begin.hears_unasked(said);
+        self.acting.begin.hears_unasked(said);
         if said.tag == backend::PARAMETER_STATUS && taker.is_some_and(|taker| taker != Taker::Client) {
-            return self.begin.keep_parameter(&mut self.core, said);
+            return self.acting.begin.keep_parameter(&mut self.core, said);
         }
         if said.tag == backend::NOTICE_RESPONSE
-            && self.cursors.keep_notice(&mut self.core, &self.config, said.message)?
+            && self.acting.cursors.keep_notice(&mut self.core, &self.config, said.message)?
         {
             return Ok(Verdict::Replace(said.message.len()));
         }
-        self.begin.keep_for_later(&mut self.core, said)
+        self.acting.begin.keep_for_later(&mut self.core, said)
     }
 
     /// Whether the next message of the client's has to wait for the server.
     pub(crate) fn is_held_back(&self) -> bool {
-        (self.begin.holds_back() || self.may_find_a_pooler()) && !self.core.units().is_open()
+        (self.acting.begin.holds_back() || self.may_find_a_pooler()) && !self.core.units().is_open()
     }
 
     /// The client's unit fails with this error; `ready` is what comes behind it.
@@ -161,7 +163,7 @@ impl Session {
         self.book_part(due, backend::READY_FOR_QUERY, &ready[HEADER_BYTES..], true);
         self.core.bytes_received(unit, error.len() + ready.len(), now);
         self.core.client_outbox().extend_from_slice(error);
-        if let Verdict::Forward(_) = self.begin.pass_kept(&mut self.core, ready) {
+        if let Verdict::Forward(_) = self.acting.begin.pass_kept(&mut self.core, ready) {
             self.core.client_outbox().extend_from_slice(ready);
         }
         self.core.settled(unit);
@@ -209,23 +211,25 @@ impl Session {
 
     /// The remedy whose guess this is, and all else.
     pub(crate) fn proposer_of(&mut self, guess: &Guess<'_>) -> Option<(&mut dyn Proposes, Cx<'_>)> {
-        let Self { core, config, facts, own_names, shadow, flights, .. } = self;
+        let Self { core, config, facts, own_names, acting, .. } = self;
+        let Acting { shadow, flights, loops, lobs, .. } = &mut **acting;
         let remedy: &mut dyn Proposes = match flights.proposer_of(guess)? {
-            Name::Lobs => &mut *self.lobs,
-            _ => &mut *self.loops,
+            Name::Lobs => lobs,
+            _ => loops,
         };
         Some((remedy, Cx { core, facts, config, own_names, shadow, flights }))
     }
 
     /// The remedy that sends calls of its own with the flights, and all else.
     pub(crate) fn caller(&mut self) -> (&mut dyn Calls, Cx<'_>) {
-        let Self { core, config, facts, own_names, shadow, flights, .. } = self;
-        (&mut *self.lobs, Cx { core, facts, config, own_names, shadow, flights })
+        let Self { core, config, facts, own_names, acting, .. } = self;
+        let Acting { shadow, flights, lobs, .. } = &mut **acting;
+        (lobs, Cx { core, facts, config, own_names, shadow, flights })
     }
 
     /// A unit of the client's has gone to the server: whether calls are to go behind it.
     pub(crate) fn plan_calls(&mut self, now: Moment) -> bool {
-        if let Some(need) = self.lobs.claims_calls() {
+        if let Some(need) = self.acting.lobs.claims_calls() {
             self.look_at(now, need);
             let (remedy, mut cx) = self.caller();
             remedy.plan_calls(&mut cx, now);
@@ -235,7 +239,7 @@ impl Session {
 
     /// Whether calls are to go with the next flight.
     pub(crate) fn has_calls(&self) -> bool {
-        self.lobs.has_calls()
+        self.acting.lobs.has_calls()
     }
 
     /// A unit goes to the server that runs the statement of this Parse, which was answered before.
@@ -246,12 +250,13 @@ impl Session {
     /// Remedies that know their texts, and all else.
     #[inline(always)] // a place is known where it is asked for
     fn by_text(&mut self, place: usize) -> Option<(&mut dyn Texts, Cx<'_>)> {
-        let Self { core, config, facts, own_names, shadow, flights, .. } = self;
+        let Self { core, config, facts, own_names, acting, .. } = self;
+        let Acting { begin, shadow, flights, chatter, .. } = &mut **acting;
         let cx = Cx { core, facts, config, own_names, shadow, flights };
         let remedy: &mut dyn Texts = match place {
-            0 => &mut self.begin,
+            0 => begin,
             1 => &mut self.commit,
-            2 => &mut *self.chatter,
+            2 => chatter,
             #[cfg(test)]
             3 => &mut self.example,
             _ => return None,
@@ -320,16 +325,17 @@ impl Session {
 
     /// The remedy of this name, and all else.
     fn of_name(&mut self, name: Name) -> (&mut dyn Remedy, Cx<'_>) {
-        let Self { core, config, facts, own_names, shadow, flights, .. } = self;
+        let Self { core, config, facts, own_names, acting, .. } = self;
+        let Acting { begin, shadow, flights, loops, chatter, statements, cursors, lobs, .. } = &mut **acting;
         let cx = Cx { core, facts, config, own_names, shadow, flights };
         let remedy: &mut dyn Remedy = match name {
-            Name::Begin => &mut self.begin,
+            Name::Begin => begin,
             Name::Commit => &mut self.commit,
-            Name::Chatter => &mut *self.chatter,
-            Name::Statements => &mut *self.statements,
-            Name::Cursors => &mut *self.cursors,
-            Name::Lobs => &mut *self.lobs,
-            Name::Loops | Name::Repeats => &mut *self.loops,
+            Name::Chatter => chatter,
+            Name::Statements => statements,
+            Name::Cursors => cursors,
+            Name::Lobs => lobs,
+            Name::Loops | Name::Repeats => loops,
         };
         (remedy, cx)
     }
@@ -370,7 +376,7 @@ impl Session {
         // needs none of them.
         let answered = self
             .answer_loops(now, header, input)
-            .or_else(|| self.unseen.show(&mut self.core, &self.own_names, header.tag, input));
+            .or_else(|| self.acting.unseen.show(&mut self.core, &self.own_names, header.tag, input));
         if answered.is_some() {
             return Ok(answered);
         }

@@ -10,7 +10,7 @@ use onetrip_wire::pg::{
     backend, encode_ready_for_query, frontend,
 };
 
-use super::Session;
+use super::{Acting, Session};
 use crate::contract::Verdict;
 use crate::reading::Effect;
 use crate::remedies::lobs::Call;
@@ -23,18 +23,18 @@ impl Session {
     /// Deals with the message at the front of `input`, which begins a unit, as far as large objects are concerned: it is a
     /// call that is followed, or something before which the server's descriptors have to be in place.
     pub(crate) fn answer_lob(&mut self, now: Moment, header: FrameHeader, input: &[u8]) -> Option<Verdict> {
-        self.lobs.unit_begins();
+        self.acting.lobs.unit_begins();
         let is_in_place = self.core.status() == TransactionStatus::Active && self.facts.transaction.is_seen();
         if !is_in_place || !self.may_remedy(Remedy::Lobs) {
             return None;
         }
         if header.tag != frontend::FUNCTION_CALL {
-            let is_good = self.lobs.is_settled() || self.is_harmless(now, input);
+            let is_good = self.acting.lobs.is_settled() || self.is_harmless(now, input);
             return if is_good { None } else { self.settle(now) };
         }
         let call = input.get(HEADER_BYTES..header.frame_len()).and_then(Call::decode);
         let is_alone = input.len() == header.frame_len() && self.is_quiet();
-        let Some(call) = call.filter(|call| is_alone && self.lobs.follows(*call)) else {
+        let Some(call) = call.filter(|call| is_alone && self.acting.lobs.follows(*call)) else {
             return self.settle(now);
         };
         match (call, call.fd()) {
@@ -43,15 +43,16 @@ impl Session {
             _ => None,
         }
         .or_else(|| {
-            self.lobs.call_passes(call);
+            self.acting.lobs.call_passes(call);
             None
         })
     }
 
     fn answer_open(&mut self, now: Moment, input: &[u8], oid: u32, mode: i32) -> Option<Verdict> {
         let is_snapshot = Rule::Ahead.requires(self.facts.transaction.isolation().is_snapshot());
-        let request = self.lobs.request_of(&mut self.flights, &input[HEADER_BYTES..], mode);
-        let may_answer = is_snapshot && !self.shadow.has_disproved() && self.numbers_are_proven(now);
+        let Acting { flights, lobs, .. } = &mut *self.acting;
+        let request = lobs.request_of(flights, &input[HEADER_BYTES..], mode);
+        let may_answer = is_snapshot && !self.acting.shadow.has_disproved() && self.numbers_are_proven(now);
         if let Some(request) = request.as_ref().filter(|_| may_answer) {
             let asking = Asking {
                 now: Duration::from_nanos(now.0),
@@ -62,33 +63,36 @@ impl Session {
                 age_max: AGE_MAX,
             };
             let is_owed = self.core.queue().owes(Service::Flights);
-            match self.flights.ask(request, &asking).0 {
+            let Acting { flights, lobs, .. } = &mut *self.acting;
+            match flights.ask(request, &asking).0 {
                 Answer::Serve(ticket, kept) => {
-                    let fd = self.lobs.opens(self.config.verify, (oid, mode), kept);
+                    let fd = lobs.opens(self.config.verify, (oid, mode), kept);
                     return Some(self.serve_open(now, input, fd, ticket));
                 }
                 Answer::Wait(ticket) if is_owed => {
-                    self.flights.hold(now, ticket);
+                    self.acting.flights.hold(now, ticket);
                     return Some(Verdict::Hold);
                 }
-                _ => self.flights.forget_hold(),
+                _ => self.acting.flights.forget_hold(),
             }
         }
         let before = self.settle(now);
         // What is not read ahead by the program's own word is no loop to learn from.
-        let may_read = self.lobs.prefetch(&self.facts, &self.config.lobs, oid) != Prefetch::Locator;
+        let may_read = self.acting.lobs.prefetch(&self.facts, &self.config.lobs, oid) != Prefetch::Locator;
         if let (None, Some(request), true) = (&before, &request, is_snapshot && may_read) {
             // Those that a loop opens next may go along.
             self.prove(now);
-            let plans = self.may_plan() && self.lobs.may_open_ahead(&self.facts, &self.config.lobs, oid);
-            self.flights.watch(&self.core, now, request, true, plans);
+            let plans =
+                self.may_plan() && self.acting.lobs.may_open_ahead(&self.facts, &self.config.lobs, oid);
+            self.acting.flights.watch(&self.core, now, request, true, plans);
         }
         before
     }
 
     /// The server's descriptors are brought to where the program believes them to be; `None` if there is nothing to do.
     fn settle(&mut self, now: Moment) -> Option<Verdict> {
-        self.lobs.settle(&mut self.core, &mut self.flights, now)
+        let Acting { flights, lobs, .. } = &mut *self.acting;
+        lobs.settle(&mut self.core, flights, now)
     }
 
     /// Whether nothing in this unit can tell where a descriptor stands, or do anything with one but close all.
@@ -127,23 +131,24 @@ impl Session {
     /// Whether the number of the next descriptor is known, now that it is tried (rule L6).
     fn numbers_are_proven(&mut self, now: Moment) -> bool {
         self.prove(now);
-        self.lobs.numbers_are_sure(&self.facts)
+        self.acting.lobs.numbers_are_sure(&self.facts)
     }
 
     /// The program opens an object that was read ahead.
     fn serve_open(&mut self, now: Moment, input: &[u8], fd: i32, ticket: Ticket) -> Verdict {
-        let (arrived_at, is_trip) = self.flights.end_hold(now);
+        let (arrived_at, is_trip) = self.acting.flights.end_hold(now);
         self.serve_call(now, arrived_at, input, &fd.to_be_bytes(), is_trip);
-        self.flights.served(now, ticket);
+        self.acting.flights.served(now, ticket);
         self.plan_flight(now);
         Verdict::Replace(input.len())
     }
 
     fn answer_call(&mut self, now: Moment, input: &[u8], call: Call, fd: i32) -> Option<Verdict> {
-        let Self { core, config, facts, own_names, shadow, flights, lobs, .. } = self;
+        let Self { core, config, facts, own_names, acting, .. } = self;
+        let Acting { shadow, flights, lobs, .. } = &mut **acting;
         let mut cx = Cx { core, facts, config, own_names, shadow, flights };
         let Some(value) = lobs.answer_call(&mut cx, now, call, fd) else { return self.settle(now) };
-        let arrived_at = self.lobs.end_hold(now);
+        let arrived_at = self.acting.lobs.end_hold(now);
         self.serve_call(now, arrived_at, input, &value, false);
         Some(Verdict::Replace(input.len()))
     }
@@ -169,6 +174,6 @@ impl Session {
         self.core.bytes_sent(input.len());
         self.core.bytes_received(number, length, now);
         self.book_answered(now);
-        self.flights.show_presence(&mut self.core, now);
+        self.acting.flights.show_presence(&mut self.core, now);
     }
 }

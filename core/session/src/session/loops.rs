@@ -11,7 +11,7 @@ use onetrip_wire::pg::{
 };
 use smallvec::SmallVec;
 
-use super::Session;
+use super::{Acting, Session};
 use crate::contract::{LENGTH_MAX, Verdict};
 use crate::facts::Isolation;
 use crate::reading::Effect;
@@ -36,7 +36,7 @@ impl Session {
         let is_in_place = self.core.status() == TransactionStatus::Active
             || self.core.status() == TransactionStatus::Idle && header.tag != frontend::QUERY;
         if !self.may_answer_reads()
-            || self.shadow.has_failed()
+            || self.acting.shadow.has_failed()
             || !is_sure
             || !is_in_place
             || !self.is_answered()
@@ -44,9 +44,9 @@ impl Session {
             return None;
         }
         // Nothing of it is answered from memory, objects that its rows name among it (rule L2), and it is forgotten at the end.
-        let is_level_open = self.facts.transaction.may_tell_level() || self.cursors.follows_any();
+        let is_level_open = self.facts.transaction.may_tell_level() || self.acting.cursors.follows_any();
         if self.is_past_proof() && !is_level_open {
-            self.flights.forget_hold();
+            self.acting.flights.forget_hold();
             return None;
         }
         let unit = Arrived::peek(input)?;
@@ -54,9 +54,9 @@ impl Session {
         if self.core.status() == TransactionStatus::Idle && !request.begins {
             return None;
         }
-        let template = self.flights.example(request.example)?.template;
+        let template = self.acting.flights.example(request.example)?.template;
         let is_pure = self.may_run_ahead(now, template);
-        self.flights.keep_of_epoch(self.facts.changes().epoch());
+        self.acting.flights.keep_of_epoch(self.facts.changes().epoch());
         let may_serve = self.is_in_snapshot() && !request.begins;
         let asking = Asking {
             now: since_start(now),
@@ -68,7 +68,7 @@ impl Session {
         };
         // A statement of a name is for the server to see, and so is the Sync of a group that a Flush left open.
         let may_ask = self.is_quiet() && !request.names;
-        let answer = may_ask.then(|| self.flights.ask(&request, &asking));
+        let answer = may_ask.then(|| self.acting.flights.ask(&request, &asking));
         match answer {
             Some((Answer::Serve(ticket, reply), is_repeat))
                 if self.config.remedies.has(remedy_of(is_repeat)) =>
@@ -77,15 +77,15 @@ impl Session {
                 Some(self.serve(now, unit, &request, (remedy_of(is_repeat), ticket), &reply))
             }
             Some((Answer::Wait(ticket), _)) if self.core.queue().owes(Service::Flights) => {
-                self.flights.hold(now, ticket);
+                self.acting.flights.hold(now, ticket);
                 Some(Verdict::Hold)
             }
             _ => {
-                self.flights.forget_hold();
-                let verdict = self.unseen.show(&mut self.core, &self.own_names, header.tag, input);
+                self.acting.flights.forget_hold();
+                let verdict = self.acting.unseen.show(&mut self.core, &self.own_names, header.tag, input);
                 if verdict.is_none() {
                     let plans = self.is_in_snapshot() && self.may_plan();
-                    self.flights.watch(&self.core, now, &request, is_pure, plans);
+                    self.acting.flights.watch(&self.core, now, &request, is_pure, plans);
                 }
                 verdict
             }
@@ -108,9 +108,9 @@ impl Session {
             return;
         }
         let Some(request) = self.request_behind(unit, parse) else { return };
-        let template = self.flights.example(request.example).map(|example| example.template);
+        let template = self.acting.flights.example(request.example).map(|example| example.template);
         let is_pure = template.is_some_and(|template| self.may_run_ahead(now, template));
-        self.flights.watch(&self.core, now, &request, is_pure, false);
+        self.acting.flights.watch(&self.core, now, &request, is_pure, false);
     }
 }
 
@@ -125,15 +125,15 @@ impl Session {
         (remedy, ticket): (Remedy, Ticket),
         reply: &[u8],
     ) -> Verdict {
-        let (arrived_at, is_trip) = self.flights.end_hold(now);
+        let (arrived_at, is_trip) = self.acting.flights.end_hold(now);
         let number = self.core.units().oldest(); // the next one: nothing is under way
         self.book_unit(arrived_at, unit, Taker::Nobody);
         let reply_at = self.core.client_outbox().len();
         put_answer(self.core.client_outbox(), unit, b"", reply, WireStatus::Active); // a description is in front of its rows
         let length = self.core.client_outbox().len() - reply_at;
-        let template = self.flights.example(request.example).map_or(0, |example| example.template);
-        let Self { core, config, shadow, .. } = self;
-        let is_verified = shadow.verify(core, config, unit, template, reply_at);
+        let template = self.acting.flights.example(request.example).map_or(0, |example| example.template);
+        let Self { core, config, acting, .. } = self;
+        let is_verified = acting.shadow.verify(core, config, unit, template, reply_at);
         self.book_served(number, unit, reply);
         if !is_trip {
             self.core.answered_by(number, remedy);
@@ -143,11 +143,11 @@ impl Session {
         self.core.bytes_received(number, length, now);
         self.book_answered(now);
         if !request.key.starts_with(b"Q") {
-            self.unseen.served(unit, is_verified);
+            self.acting.unseen.served(unit, is_verified);
         }
-        self.flights.served(now, ticket);
+        self.acting.flights.served(now, ticket);
         self.plan_flight(now);
-        self.flights.show_presence(&mut self.core, now);
+        self.acting.flights.show_presence(&mut self.core, now);
         Verdict::Replace(unit.len())
     }
 
@@ -211,7 +211,8 @@ impl Session {
         }
         let (effect, template) = self.effect_of(text);
         (effect == Effect::Read).then_some(())?;
-        self.loops.simple_request(&mut self.flights, text, template)
+        let Acting { flights, loops, .. } = &mut *self.acting;
+        loops.simple_request(flights, text, template)
     }
 
     fn parsed_request<'a>(
@@ -225,14 +226,8 @@ impl Session {
         let is_read = effect == Effect::Read && types.iter().all(|oid| is_harmless_parameter_type(*oid));
         is_read.then_some(())?;
         let learned = self.core.learned(template);
-        self.loops.extended_request(
-            &mut self.flights,
-            (parse.text, None),
-            types,
-            bind,
-            describes,
-            (template, learned),
-        )
+        let Acting { flights, loops, .. } = &mut *self.acting;
+        loops.extended_request(flights, (parse.text, None), types, bind, describes, (template, learned))
     }
 
     /// What a unit asks for that runs the statement of a Parse that went before it.
@@ -255,14 +250,8 @@ impl Session {
         own.is_none_or(|(name, _)| !name.is_empty()).then_some(())?;
         (text.effect == Effect::Read && self.is_as_parsed(now, bind.statement)).then_some(())?;
         let learned = self.core.learned(text.template);
-        self.loops.extended_request(
-            &mut self.flights,
-            (&source, own),
-            types,
-            bind,
-            describes,
-            (text.template, learned),
-        )
+        let Acting { flights, loops, .. } = &mut *self.acting;
+        loops.extended_request(flights, (&source, own), types, bind, describes, (text.template, learned))
     }
 }
 

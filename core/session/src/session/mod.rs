@@ -56,22 +56,28 @@ pub struct Session {
     core: Core,
     own_names: OwnNames,
     config: SessionConfig,
-    begin: EarlyBegin,
     facts: Facts,
-    inquiries: Inquiries,
-    shadow: Shadow,
-    unseen: Unseen,
+    acting: Lazy<Acting>,
     unrun: UnrunTexts,
-    flights: Lazy<Flights>,
-    loops: Lazy<Loops>,
-    chatter: Lazy<Chatter>,
-    statements: Lazy<Statements>,
-    cursors: Lazy<Cursors>,
-    lobs: Lazy<Lobs>,
     commit: Commit,
     #[cfg(test)]
     pub(crate) example: crate::remedies::Example,
     raised: Raised,
+}
+
+/// What acts in a session where some remedy is on: the remedies, and their services.
+#[derive(Debug, Default)]
+struct Acting {
+    begin: EarlyBegin,
+    inquiries: Inquiries,
+    shadow: Shadow,
+    unseen: Unseen,
+    flights: Flights,
+    loops: Loops,
+    chatter: Chatter,
+    statements: Statements,
+    cursors: Cursors,
+    lobs: Lobs,
 }
 
 impl Session {
@@ -82,19 +88,10 @@ impl Session {
         core.is_passive = config.remedies.is_none() && config.isolation.is_none();
         Self {
             core,
-            begin: EarlyBegin::default(),
             facts: Facts::default(),
+            acting: Lazy::default(),
             own_names: OwnNames::new(config.private),
-            inquiries: Inquiries::default(),
-            shadow: Shadow::default(),
-            unseen: Unseen::default(),
             unrun: UnrunTexts::default(),
-            flights: Lazy::default(),
-            loops: Lazy::default(),
-            chatter: Lazy::default(),
-            statements: Lazy::default(),
-            cursors: Lazy::default(),
-            lobs: Lazy::default(),
             commit: Commit::new(&config.common),
             #[cfg(test)]
             example: Default::default(),
@@ -149,7 +146,7 @@ impl Session {
         if let Some(verdict) = passing(&mut self.core.server_passing, input) {
             if let Verdict::Forward(bytes) = verdict {
                 if self.core.server_dropping {
-                    self.cursors.long_row_passes(&mut self.core, &self.config, &input[..bytes])?;
+                    self.acting.cursors.long_row_passes(&mut self.core, &self.config, &input[..bytes])?;
                     return Ok(Verdict::Replace(bytes));
                 }
                 self.core.units.bytes_received(self.core.last_reply_unit, bytes, now);
@@ -191,7 +188,8 @@ impl Session {
     pub fn is_waiting(&self) -> bool {
         self.core.queue.owes_client()
             || self.core.units.unanswered() > 0
-            || (!self.core.is_passive && (self.cursors.holds_client() || self.lobs.holds_client()))
+            || (!self.core.is_passive
+                && (self.acting.cursors.holds_client() || self.acting.lobs.holds_client()))
             || self.is_delivering()
     }
 
@@ -249,7 +247,7 @@ impl Session {
 
     /// Whether an answer from memory is on its way to the client, of which that has not yet got all.
     fn is_delivering(&self) -> bool {
-        !self.core.is_passive && self.cursors.is_delivering()
+        !self.core.is_passive && self.acting.cursors.is_delivering()
     }
 
     /// Whether the client has been let in.
@@ -274,7 +272,7 @@ impl Session {
             && !self.core.units.is_open()
             && !self.core.is_server_passing()
             && !self.core.is_ending()
-            && !self.begin.is_followed_by_client()
+            && !self.acting.begin.is_followed_by_client()
     }
 
     /// Tells the client that the session ends, in the words of PostgreSQL.
@@ -300,7 +298,9 @@ impl Session {
         self.core.is_ending = true;
         self.tell(&Event::TransactionOver); // what it may have defined may be there
         let unanswered = self.core.units.unanswered().into();
-        self.shadow.close(&mut self.core);
+        if !self.core.is_passive {
+            self.acting.shadow.close(&mut self.core);
+        }
         self.core.stream.closed(
             self.core.client_left_at.unwrap_or(now),
             self.core.unasked_replies,

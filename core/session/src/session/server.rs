@@ -67,7 +67,8 @@ impl Session {
         let reply = self.book_reply(now, header.tag, body, is_whole, available);
         let verdict = self.pass_reply(now, header.tag, &input[..available], length, reply)?;
         self.core.server_passing = length - available;
-        self.core.server_dropping = matches!(verdict, Verdict::Replace(_)) && !self.cursors.passes_rest();
+        self.core.server_dropping =
+            matches!(verdict, Verdict::Replace(_)) && !self.acting.cursors.passes_rest();
         if header.tag == backend::READY_FOR_QUERY {
             self.core.server_status = body.first().copied().unwrap_or_default();
             self.got_ready(now);
@@ -114,7 +115,7 @@ impl Session {
             _ if reply.is_own() => {}
             Reply::Part(due) => {
                 if tag == backend::DATA_ROW && !self.core.is_passive {
-                    self.cursors.native_row(due.unit, bytes);
+                    self.acting.cursors.native_row(due.unit, bytes);
                 }
                 self.book_part(due, tag, body, is_whole);
             }
@@ -170,7 +171,7 @@ impl Session {
             backend::PARAMETER_DESCRIPTION => self.parameter_description(due, body),
             backend::PORTAL_SUSPENDED => {
                 if !self.core.is_passive {
-                    self.cursors.native_piece_ends(due, false, 0);
+                    self.acting.cursors.native_piece_ends(due, false, 0);
                 }
                 if let Some(statement) = due.statement.and_then(|slot| self.statement_mut(due.unit, slot)) {
                     statement.suspended = true;
@@ -204,7 +205,7 @@ impl Session {
     fn row_description(&mut self, due: Due, body: &[u8]) {
         let layout = self.core.names.layout(body, &mut self.core.stream);
         if !self.core.is_passive {
-            self.cursors.native_piece_described(due, body);
+            self.acting.cursors.native_piece_described(due, body);
         }
         if due.expect == Expect::Query {
             self.capture_rows(due, layout);
@@ -217,7 +218,7 @@ impl Session {
             let serial =
                 due.statement.and_then(|slot| self.core.units.run_mut(due.unit, slot)).map(|run| run.serial);
             if self.config.remedies.has(Remedy::Cursors) {
-                self.cursors.statement_described(serial.unwrap_or(0), body);
+                self.acting.cursors.statement_described(serial.unwrap_or(0), body);
             }
         }
     }
@@ -238,8 +239,8 @@ impl Session {
         self.row_comes(due, slot);
         let is_captured = (self.core.capture.unit, self.core.capture.statement) == (due.unit, slot);
         if is_whole && is_captured && self.may_remedy(Remedy::Lobs) {
-            let Self { core, facts, lobs, .. } = self;
-            lobs.see_objects((core, facts), (due, slot), core.capture.layout, body);
+            let Self { core, facts, acting, .. } = self;
+            acting.lobs.see_objects((core, facts), (due, slot), core.capture.layout, body);
         }
         if let Some(mut rows) = self.rows(due, slot) {
             rows.add(body, is_whole);
@@ -291,8 +292,8 @@ impl Session {
             self.deallocated(due.unit, complete.tag);
         }
         if !self.core.is_passive {
-            self.lobs.statement_ran(due.unit, due.statement, complete.tag);
-            self.cursors.native_piece_ends(due, true, complete.rows().unwrap_or(0));
+            self.acting.lobs.statement_ran(due.unit, due.statement, complete.tag);
+            self.acting.cursors.native_piece_ends(due, true, complete.rows().unwrap_or(0));
         }
         self.raised.statement_succeeded(&mut self.core, due);
         let rows = complete.rows().filter(|rows| *rows <= ROWS_MAX).unwrap_or(0);

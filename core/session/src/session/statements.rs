@@ -27,7 +27,7 @@ use crate::statements::{Prepared, Text};
 impl Session {
     /// What becomes of a unit behind a statement that was told and is not confirmed (rules S2 and S6).
     pub(crate) fn behind_told(&mut self, now: Moment, input: &[u8]) -> Result<Option<Verdict>, SessionError> {
-        match self.statements.behind(input) {
+        match self.acting.statements.behind(input) {
             Behind::Free => return Ok(None),
             Behind::Hold => return Ok(Some(Verdict::Hold)),
             Behind::Runs(unit) => return Ok(Some(self.send_behind(now, unit))),
@@ -39,7 +39,7 @@ impl Session {
                 return Ok(Some(verdict));
             }
         }
-        if self.statements.is_ahead_failed() && input.first() != Some(&frontend::TERMINATE) {
+        if self.acting.statements.is_ahead_failed() && input.first() != Some(&frontend::TERMINATE) {
             return Err(statement_refused(&mut self.core));
         }
         Ok(None)
@@ -96,7 +96,7 @@ impl Session {
         let types = description.as_deref().filter(|_| Rule::PinnedTypes.is_kept());
         let (parse, is_pinned) = parse_with(prepare.parse, types);
         self.facts.used();
-        self.statements.tells(Sent::new(name, (place, key), parse, description.clone(), reads));
+        self.acting.statements.tells(Sent::new(name, (place, key), parse, description.clone(), reads));
         Some(self.tell_prepared(now, unit, is_pinned, description.as_deref()))
     }
 
@@ -113,7 +113,7 @@ impl Session {
 
     /// Whether the server is about to say what is not known.
     fn is_awaited(&self) -> bool {
-        let is_asked = |wanted: Question| self.inquiries.is_asked(|asked| asked == wanted);
+        let is_asked = |wanted: Question| self.acting.inquiries.is_asked(|asked| asked == wanted);
         self.facts.is_state_awaited() && is_asked(Question::State)
             || self.facts.is_known() && (is_asked(Question::Names) || is_asked(Question::Settings))
     }
@@ -145,7 +145,7 @@ impl Session {
     ) -> Verdict {
         let ends_with_sync = unit.messages().any(|(tag, _)| tag == frontend::SYNC);
         if is_pinned {
-            self.statements.put_parse(&mut self.core);
+            self.acting.statements.put_parse(&mut self.core);
         }
         self.core.set_taker(Remedy::Statements);
         for (tag, body) in unit.messages() {
@@ -155,7 +155,7 @@ impl Session {
             self.book_request(now, tag, body, true);
             if is_pinned {
                 // What is said about other types teaches nothing about the client's text.
-                self.statements.watching().ignore();
+                self.acting.statements.watching().ignore();
             }
         }
         self.core.set_taker(Taker::Client);
@@ -178,7 +178,7 @@ impl Session {
             encode_ready_for_query(out, status);
         }
         let reply = self.core.client_outbox().len() - reply_at;
-        self.statements.booked_as(number, ends_with_sync.then_some(status.letter()));
+        self.acting.statements.booked_as(number, ends_with_sync.then_some(status.letter()));
         self.book_told(number, description);
         self.core.answered_by(number, Remedy::Statements);
         self.core.bytes_sent(unit.len());
@@ -200,11 +200,11 @@ impl Session {
     /// Sends the unit that runs the statement.
     fn send_behind(&mut self, now: Moment, unit: Arrived<'_>) -> Verdict {
         self.tell(&Event::Followed);
-        if let Some(parse) = self.statements.parse_sent() {
+        if let Some(parse) = self.acting.statements.parse_sent() {
             self.runs_behind(now, unit, &parse);
         }
         self.book_unit(now, unit, Taker::Client);
-        self.statements.has_behind(self.core.units().newest());
+        self.acting.statements.has_behind(self.core.units().newest());
         self.core.bytes_sent(unit.len());
         self.ask_for_level(now);
         Verdict::Forward(unit.len())
@@ -216,8 +216,8 @@ impl Session {
     /// Sends a unit that runs a statement which was told and is not there, or is another: it is made again ahead of the
     /// unit, as a server does whose tables have changed back.
     fn run_broken(&mut self, now: Moment, unit: Arrived<'_>, name: &[u8]) -> Option<Verdict> {
-        let broken = self.statements.broken(&self.core, name)?;
-        if self.statements.is_ahead_failed() {
+        let broken = self.acting.statements.broken(&self.core, name)?;
+        if self.acting.statements.is_ahead_failed() {
             return Some(self.refuse_unit(now, unit, broken.into_error()));
         }
         if self.core.queue().owes_client() {
@@ -227,13 +227,13 @@ impl Session {
             return None;
         }
         self.tell(&Event::Followed);
-        self.statements.make_again(&mut self.core, name, &broken);
+        self.acting.statements.make_again(&mut self.core, name, &broken);
         for (tag, body) in unit.messages() {
             frame(self.core.server_outbox(), tag, |out| out.extend_from_slice(body));
             self.book_request(now, tag, body, true);
         }
         self.core.bytes_sent(unit.len());
-        self.statements.runs_again(name, *broken, self.core.units().newest());
+        self.acting.statements.runs_again(name, *broken, self.core.units().newest());
         Some(Verdict::Replace(unit.len()))
     }
 
@@ -254,7 +254,7 @@ impl Session {
         let number = self.core.units().newest();
         self.core.owes(number);
         self.core.bytes_sent(unit.len());
-        self.statements.refuses(number, error);
+        self.acting.statements.refuses(number, error);
         Verdict::Replace(unit.len())
     }
 }
@@ -294,7 +294,7 @@ impl Session {
     /// A Parse of the client's is about to be sent: whether the server accepts it will be known.
     pub(crate) fn watch_parse(&mut self, now: Moment, unit: u64, parse: Parse<'_>) {
         let is_on = self.may_remedy(Remedy::Statements);
-        self.statements.watching().sees_parse((&self.core, &self.facts), is_on, now, unit, parse);
+        self.acting.statements.watching().sees_parse((&self.core, &self.facts), is_on, now, unit, parse);
     }
 
     /// Learns from what the server says; `dropped` will not be answered.
@@ -307,9 +307,9 @@ impl Session {
         dropped: &[Due],
     ) {
         let heard = (&self.core, &mut self.facts);
-        if let Some(asked) = self.statements.watching().hears(heard, tag, reply, body, dropped) {
+        if let Some(asked) = self.acting.statements.watching().hears(heard, tag, reply, body, dropped) {
             self.prove(now);
-            self.statements.watching().learn((&self.facts, &self.config), now, tag, &asked, body);
+            self.acting.statements.watching().learn((&self.facts, &self.config), now, tag, &asked, body);
         }
     }
 
