@@ -13,20 +13,31 @@ impl<T> Default for Lazy<T> {
     }
 }
 
-impl<T: Default> Deref for Lazy<T> {
-    type Target = T;
-
-    #[inline]
-    fn deref(&self) -> &T {
+impl<T: Default> Lazy<T> {
+    #[cold]
+    fn make(&self) -> &T {
         self.0.get_or_init(Box::default)
     }
 }
 
+// Each message looks at it often, and mostly it is there.
+impl<T: Default> Deref for Lazy<T> {
+    type Target = T;
+
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        match self.0.get() {
+            Some(value) => value,
+            None => self.make(),
+        }
+    }
+}
+
 impl<T: Default> DerefMut for Lazy<T> {
-    #[inline]
+    #[inline(always)]
     fn deref_mut(&mut self) -> &mut T {
         if self.0.get().is_none() {
-            *self = Self(OnceCell::from(Box::default()));
+            self.make();
         }
         self.0.get_mut().expect("it was made above")
     }

@@ -48,6 +48,7 @@ impl Session {
             && matches!(FrameHeader::peek(rest, LENGTH_MAX), Some(Ok(_)))
     }
 
+    #[inline]
     fn one_reply(&mut self, now: Moment, input: &[u8]) -> Result<Verdict, SessionError> {
         let header = match FrameHeader::peek(input, LENGTH_MAX) {
             None => return Ok(Verdict::Wait),
