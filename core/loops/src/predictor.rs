@@ -95,7 +95,7 @@ impl Predictor {
 
     /// Takes over what other sessions learnt. Call it between transactions: inside one it does nothing.
     pub fn absorb(&mut self, edges: &Edges) {
-        if self.loops.by_use().is_empty() {
+        if !self.loops.are_any() {
             self.edges.absorb(edges);
         }
     }

@@ -150,8 +150,16 @@ impl Loops {
         })
     }
 
+    /// Whether the program is in a loop.
+    pub(crate) fn are_any(&self) -> bool {
+        self.slots.iter().any(|running| running.serial != 0)
+    }
+
     /// Slots in use, the latest first.
     pub(crate) fn by_use(&self) -> SmallVec<[usize; 8]> {
+        if !self.are_any() {
+            return SmallVec::new(); // mostly: each statement asks
+        }
         let mut slots: SmallVec<[usize; 8]> =
             (0..self.slots.len()).filter(|slot| self.slots[*slot].serial != 0).collect();
         slots.sort_unstable_by_key(|slot| std::cmp::Reverse(self.slots[*slot].touched));

@@ -17,8 +17,9 @@ const TEXT_BYTES_MAX: usize = 4096;
 /// Bytes of all that is kept, at most.
 const BYTES_MAX: usize = 4 << 20;
 
-/// Whether texts of this kind are kept: those that programs send over and over. What sets a password is none of them, nor is what
-/// changes how other texts are read.
+/// Whether texts of this kind are kept: those that programs send over and over. Statements that exist to set a password
+/// (`ALTER ROLE`) are none of them, nor is what changes how other texts are read. Any literal may still hold a secret: a text is in
+/// memory only, until another one takes its seat.
 pub(crate) fn are_kept(kind: StatementKind) -> bool {
     use StatementKind as S;
     kind.is_row_write()

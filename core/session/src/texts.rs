@@ -59,8 +59,8 @@ struct State {
 }
 
 impl Texts {
-    /// Those of sessions that only watch: a text that comes again is not looked into again. The latest are kept with their values,
-    /// in memory alone; what may set a password is not.
+    /// Those of sessions that only watch: a text that comes again is not looked into again. The latest that came twice are kept
+    /// with their values, in memory alone.
     pub fn remembered() -> Self {
         Self { read: Some(Box::default()), ..Self::default() }
     }

@@ -170,10 +170,15 @@ impl Transaction {
         }
     }
 
-    /// Whether the server is to be asked for the level; and at which count.
-    pub(crate) fn takes_level(&mut self) -> Option<u32> {
+    /// Whether the server is to be asked for the level.
+    pub(crate) fn asks_for_level(&self) -> bool {
         let is_asked = self.level_asked_at == Some(self.level_count);
-        if !self.wants_level || is_asked || self.isolation != Isolation::Unknown || self.ends_in.is_some() {
+        self.wants_level && !is_asked && self.isolation == Isolation::Unknown && self.ends_in.is_none()
+    }
+
+    /// The same; and at which count.
+    pub(crate) fn takes_level(&mut self) -> Option<u32> {
+        if !self.asks_for_level() {
             return None;
         }
         self.level_asked_at = Some(self.level_count);

@@ -95,7 +95,7 @@ impl Session {
 
     /// Asks for the level of the transaction, behind the unit that was just sent: something depends on it.
     pub(crate) fn ask_for_level(&mut self, now: Moment) {
-        if !self.core.may_send_own() || !self.needs_level() {
+        if !self.facts.transaction.asks_for_level() || !self.core.may_send_own() || !self.needs_level() {
             return;
         }
         if let Some(count) = self.facts.transaction.takes_level() {

@@ -290,6 +290,9 @@ impl Session {
         header: FrameHeader,
         input: &[u8],
     ) -> Result<Place, SessionError> {
+        if !self.acting.cursors.may_be_displaced() {
+            return Ok(Place::Good);
+        }
         let (cursors, mut cx) = self.with_cursors();
         cursors.restore_places(&mut cx, header, input)
     }

@@ -131,6 +131,11 @@ impl Cursors {
 
 /// Where cursors stand.
 impl Cursors {
+    /// Whether a cursor may stand at another place than the program believes.
+    pub(crate) fn may_be_displaced(&self) -> bool {
+        self.is_lost || self.readers.values().any(super::Reader::is_ahead)
+    }
+
     /// Before the message at the front of `input` goes to the server: puts the cursors that it names back to where the
     /// program believes them to be.
     ///
@@ -146,7 +151,7 @@ impl Cursors {
         if self.is_lost {
             return Err(broke(cx.core, "the server did not move the cursor back"));
         }
-        if !Rule::Place.is_kept() || !self.readers.values().any(super::Reader::is_ahead) {
+        if !Rule::Place.is_kept() {
             return Ok(Place::Good);
         }
         let body = &input[HEADER_BYTES..header.frame_len().min(input.len())];
