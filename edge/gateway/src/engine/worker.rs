@@ -94,6 +94,7 @@ impl Worker {
     }
 
     /// Serves until no connection is left and none comes any more.
+    #[inline(never)] // so that profiles have it by name
     pub(super) fn run(mut self) {
         let mut events = Events::with_capacity(EVENTS_MAX);
         let mut now = Instant::now();
