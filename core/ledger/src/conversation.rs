@@ -38,7 +38,8 @@ impl Conversation {
         self.unanswered += 1;
         self.pipelines |= !starts_trip;
         let reaction_min = if self.pipelines { PIPELINER_REACTION_MIN_NANOS } else { REACTION_MIN_NANOS };
-        let too_soon = self.last_reply_at.is_some_and(|last| now.since(last) < reaction_min);
+        // Who corrects its moments can go back: how soon this was is not known then.
+        let too_soon = self.last_reply_at.is_some_and(|last| last <= now && now.since(last) < reaction_min);
         Arrival { starts_trip, may_share: starts_trip && too_soon }
     }
 

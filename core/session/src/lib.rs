@@ -58,6 +58,7 @@
 //! Non-scope: sockets, TLS, other sessions, and what is found in the exchanges.
 
 mod canonical;
+mod charset;
 mod config;
 mod contract;
 mod events;

@@ -35,6 +35,8 @@ pub(crate) struct Names {
     scopes: Ids,
     layouts: HashMap<Box<[u8]>, u32, RandomState>,
     layout_list: Vec<Layout>,
+    /// Some results are not told apart, because there are too many.
+    leaves_out_results: bool,
     /// Of templates that were asked about, by their number: whether they may call what users define.
     calls: HashMap<u32, bool, RandomState>,
     /// Bytes of all of them.
@@ -124,7 +126,7 @@ impl Names {
     ) -> u32 {
         let bytes = description.len() + size_of::<Layout>();
         if self.layouts.len() >= DEFINED_MAX || !has_room(&mut self.bytes, bytes) {
-            self.leave_out_templates();
+            self.leave_out_results();
             return 0;
         }
         let id = self.layouts.len() as u32 + 1;
@@ -142,12 +144,17 @@ impl Names {
         self.layout_list.get((id as usize).checked_sub(1)?)
     }
 
-    /// Statements or results are not told apart, because there are too many: more of them from here on.
-    pub(crate) fn leave_out_templates(&mut self) {
-        self.templates.leaves_out = true;
+    /// Results are not told apart, because there are too many: more of them from here on.
+    pub(crate) fn leave_out_results(&mut self) {
+        self.leaves_out_results = true;
     }
 
-    /// Whether statements or results are not told apart.
+    /// Whether results are not told apart.
+    pub(crate) fn leaves_out_results(&self) -> bool {
+        self.leaves_out_results
+    }
+
+    /// Whether texts have no number, because there are too many.
     pub(crate) fn leaves_out_templates(&self) -> bool {
         self.templates.leaves_out
     }

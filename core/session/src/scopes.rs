@@ -1,6 +1,8 @@
 //! Scopes that programs name: in comments, settings and the application's name.
 
-use onetrip_ledger::{Exchange, StreamEncoder};
+use std::collections::VecDeque;
+
+use onetrip_ledger::{Exchange, Outcome, StreamEncoder};
 use onetrip_sql::sqlcommenter::{Tags, trace_of};
 use onetrip_sql::{Lifted, StatementKind};
 
@@ -17,6 +19,8 @@ const SCOPE_SETTING: &[u8] = b"onetrip.scope";
 #[derive(Debug, Default)]
 pub(crate) struct Scopes {
     set: u32,
+    /// What units on their way set it to: their numbers, in order.
+    coming: VecDeque<(u64, u32)>,
     common: u32,
     common_version: u64,
     application: u32,
@@ -50,9 +54,19 @@ impl Scopes {
         named.unwrap_or(self.application)
     }
 
-    /// The client set `onetrip.scope`; zero when it reset it.
-    pub(crate) fn set(&mut self, scope: u32) {
-        self.set = scope;
+    /// This unit sets `onetrip.scope`, or resets it: zero.
+    pub(crate) fn will_set(&mut self, unit: u64, scope: u32) {
+        self.coming.push_back((unit, scope));
+    }
+
+    /// A unit is answered: what it sets holds for itself and those behind it, unless it failed.
+    pub(crate) fn answered(&mut self, unit: u64, outcome: Outcome) {
+        while let Some((number, scope)) = self.coming.front().copied().filter(|(number, _)| *number <= unit) {
+            self.coming.pop_front();
+            if number == unit && outcome == Outcome::Done {
+                self.set = scope;
+            }
+        }
     }
 
     /// All sessions may have got another scope.

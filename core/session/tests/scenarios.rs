@@ -3,7 +3,8 @@
 mod common;
 
 use common::{
-    Pair, SHOWN_KEY, bind, complete, execute, message, parse, query, ready, row, startup, startup_with, sync,
+    Pair, SHOWN_KEY, bind, complete, execute, message, parameter, parse, query, ready, row, startup,
+    startup_with, sync,
 };
 use onetrip_ledger::{Outcome, Steps, UnitKind};
 use onetrip_session::{INSPECT_BYTES_MAX, Opening, SessionError};
@@ -565,4 +566,81 @@ fn values_of_settings_that_users_define_are_not_kept() {
     assert_eq!((value("user"), value("app.key")), (Some("ann"), Some("***")));
     assert_eq!(value("options"), Some("-c app.jwt=*** -c geqo=off"));
     assert_eq!(books.templates[1..], ["SET app.token = ***", "SET LOCAL \"app.token\" TO ***"]);
+}
+
+#[test]
+fn a_backslash_within_a_character_of_the_clients_encoding_escapes_nothing() {
+    use onetrip_ledger::Remedy;
+
+    let sent = message(b'Q', b"SELECT E'\x83\x5c' , 'secret' , 'x'\0");
+    for mut pair in [Pair::serving(), Pair::remedied([Remedy::Chatter].into_iter().collect(), Some("off"))] {
+        pair.turn(&[], &[parameter("client_encoding", "SJIS")]);
+        for _ in 0..3 {
+            pair.turn(std::slice::from_ref(&sent), &[complete("SELECT 1"), ready(b'I')]);
+        }
+        pair.turn(&[], &[parameter("client_encoding", "UTF8")]);
+        pair.turn(&[query("SELECT 'a'")], &[complete("SELECT 1"), ready(b'I')]);
+        let hashes = [pair.hasher.hash(b"secret"), pair.hasher.hash(b"x")];
+        let books = pair.books();
+        assert!(books.templates.contains(&"SELECT $1 , $2 , $3".to_owned()), "{:?}", books.templates);
+        assert!(books.templates.iter().all(|template| !template.contains("secret")));
+        let mut runs = books.exchanges.iter().filter(|exchange| exchange.parameters.len() == 3);
+        assert!(runs.by_ref().take(3).all(|run| run.parameters[1..] == hashes));
+    }
+}
+
+#[test]
+fn a_scope_holds_from_its_setting_on_and_not_where_that_failed() {
+    let mut pair = Pair::serving();
+    let set = |label: &str| query(&format!("SET onetrip.scope = '{label}'"));
+    let done = || [complete("SELECT 1"), ready(b'I')].concat();
+    let failed = || [error(), ready(b'I')].concat();
+    pair.turn(
+        &[
+            query("SELECT 1"),
+            set("first"),
+            query("SELECT 2"),
+            set("other"),
+            query("SELECT 3"),
+            query("RESET ALL"),
+        ],
+        &[done(), done(), done(), failed(), done(), failed()],
+    );
+    pair.turn(&[query("SELECT 4")], &[done()]);
+    let scopes = pair.books().summary.scopes;
+    let counted: Vec<_> = scopes.iter().map(|scope| (scope.label.as_str(), scope.statements)).collect();
+    assert_eq!(counted, [("", 1), ("first", 4)]);
+}
+
+#[test]
+fn a_text_that_is_whole_in_a_message_that_is_not_has_no_more_than_its_own_bytes() {
+    let mut pair = Pair::serving();
+    for cut in 2..8 {
+        let text = format!("SELECT /*{}*/ 1", "c".repeat(INSPECT_BYTES_MAX - cut - 17));
+        pair.turn(&[parse("", &text), sync()], &[message(b'1', b""), ready(b'I')]);
+    }
+    assert_eq!(pair.books().templates[1..], ["SELECT $1"]);
+}
+
+#[test]
+fn rows_of_a_copy_are_those_of_its_statement_however_its_data_comes() {
+    use onetrip_ledger::{Analyzer, Mutes};
+
+    let mut pair = Pair::serving();
+    pair.turn(&[query("COPY log FROM STDIN")], &[message(b'G', &[0; 3])]);
+    pair.turn(&[message(b'd', b"1\n2\n"), message(b'c', b"")], &[complete("COPY 2"), ready(b'I')]);
+    pair.turn(
+        &[query("COPY log FROM STDIN"), message(b'd', b"1\n2\n3\n"), message(b'c', b"")],
+        &[message(b'G', &[0; 3]), complete("COPY 3"), ready(b'I')],
+    );
+    let mut analyzer = Analyzer::new();
+    analyzer.block(1, &pair.session.stream().take_block()).expect("own records read back");
+    let summary = analyzer.finish(&Mutes::default()).summary;
+    let totals: Vec<_> = summary
+        .templates
+        .iter()
+        .map(|template| (&*template.text, template.executions, template.rows))
+        .collect();
+    assert_eq!(totals, [("COPY log FROM STDIN", 2, 5)]);
+    assert_eq!(summary.rows, 5);
 }

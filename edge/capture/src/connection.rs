@@ -20,8 +20,10 @@ const MYSQL_OVER_TLS: &str = "mysql over TLS";
 const POSTGRES_OVER_ALPN: &[u8] = b"postgresql";
 
 /// How long a client is taken to have needed to answer what it had received, where that cannot be measured: it is far from the
-/// capture, or the clock has not moved. A client that answers sooner is taken for one that did not wait.
+/// capture, or the clock has not moved. A client that answers sooner may not have waited.
 const REACTION_NS: u64 = 30_000;
+/// Moments go back by so much or more, not by less: time soon catches up with that.
+const CORRECTED_NS: u64 = 1_000_000;
 /// So near to the client, it can be measured.
 const NEAR_NS: u64 = 100_000;
 
@@ -50,6 +52,10 @@ pub(crate) struct Connection {
     last: Moment,
     /// When the client had what the server sent last, if that sent something.
     received: Option<Moment>,
+    /// When that was seen.
+    replied_at_ns: u64,
+    /// Half the way between the client and the capture, as it was known then.
+    half_ns: u64,
     told_rtt_ns: u64,
     /// How often the capture's clock had been set when its last segment came.
     clock_steps: u64,
@@ -126,6 +132,8 @@ impl Connection {
             connected_at: None,
             last: Moment::default(),
             received: None,
+            replied_at_ns: 0,
+            half_ns: 0,
             told_rtt_ns: u64::MAX,
             clock_steps: 0,
             is_first: true,
@@ -229,17 +237,28 @@ impl Connection {
     /// acknowledges, it had before, however long that way took this time, and whatever the clock did.
     fn moments(&mut self, way: Way, segment: &Segment<'_>, base_ns: u64) -> (Moment, Moment) {
         let half = self.path.client_leg_ns() / 2;
+        let too_late = std::mem::replace(&mut self.half_ns, half).saturating_sub(half);
+        if too_late >= CORRECTED_NS {
+            // The way is much shorter than it seemed: what follows is not to wait for moments that were taken for too late.
+            self.last = Moment(self.last.0.saturating_sub(too_late));
+            self.received = self.received.map(|received| Moment(received.0.saturating_sub(too_late)));
+        }
         let at = segment.at_ns.saturating_sub(base_ns);
         let mut sent = Moment(at.saturating_sub(half)).max(self.last);
         let received = Moment(at.saturating_add(half)).max(self.last);
         let has_all = || self.down.is_begun() && !is_after(self.down.next_sequence(), segment.acknowledged);
         match (way, self.received) {
             (Way::Up, Some(before)) if segment.flags.ack() && has_all() => {
-                let is_measured = half <= NEAR_NS && sent > before;
-                let least = if is_measured { 0 } else { REACTION_NS };
+                // The way from the client and back may be known from just such answers. What was seen is not less for it.
+                let seen_ns = segment.at_ns.saturating_sub(self.replied_at_ns);
+                let is_measured = half <= NEAR_NS && seen_ns > 0;
+                let least = if is_measured { seen_ns.min(REACTION_NS) } else { REACTION_NS };
                 sent = sent.max(Moment(before.0.saturating_add(least)));
             }
-            (Way::Down, before) if segment.length > 0 => self.received = before.max(Some(received)),
+            (Way::Down, before) if segment.length > 0 => {
+                self.received = before.max(Some(received));
+                self.replied_at_ns = segment.at_ns;
+            }
             _ => {}
         }
         self.last = sent;

@@ -99,6 +99,73 @@ fn a_client_that_was_nearer_for_once_does_not_pipeline() {
 }
 
 #[test]
+fn a_client_that_answers_at_once_and_in_one_segment_with_the_acknowledgement_does_not_pipeline() {
+    let mut talk = Talk::default();
+    talk.log_in();
+    for _ in 0..20 {
+        talk.wait_us(11);
+        talk.segment(true, ACK, &[]);
+        talk.client_at_once(&query("SELECT 1"), 12);
+        talk.server(&reply("1"));
+        talk.client_at_once(&query("SELECT 2"), 11);
+        talk.server(&reply("2"));
+    }
+    let (summary, _) = analyze(&talk.frames);
+    assert_eq!((summary.trips.work(), summary.trips.may_share), (40, 0));
+}
+
+#[test]
+fn a_late_acknowledgement_does_not_hold_up_the_times_behind_it() {
+    let measured = |begin: &dyn Fn(&mut Talk)| {
+        let mut talk = Talk::default();
+        begin(&mut talk);
+        let begun = talk.frames.len();
+        for _ in 0..30 {
+            // Seen near the server, 2 ms from the client.
+            talk.client_at_once(&query("SELECT 1"), 2_050);
+            talk.wait_us(100);
+            talk.segment(false, ACK, &reply("1"));
+            talk.server_has_sent(&reply("1"));
+        }
+        let (summary, _) = analyze(&talk.frames);
+        let elapsed_ns = talk.now_ns - talk.frames[begun].at_ns;
+        (elapsed_ns, summary.times.wire_ns)
+    };
+    let late_handshake = |talk: &mut Talk| {
+        talk.handshake_seen_at(10, 400_000);
+        talk.start_up();
+    };
+    // The first that is seen is a reply, which the client acknowledges late.
+    let joined = |talk: &mut Talk| {
+        talk.client_at_once(&query("SELECT 0"), 100);
+        talk.wait_us(100);
+        talk.segment(false, ACK, &reply("0"));
+        talk.server_has_sent(&reply("0"));
+        talk.wait_us(42_000);
+        talk.segment(true, ACK, &[]);
+    };
+    for begin in [&late_handshake as &dyn Fn(&mut Talk), &joined] {
+        let (elapsed_ns, wire_ns) = measured(begin);
+        let expected_ns = 30 * 2_100_000;
+        assert!(elapsed_ns.abs_diff(expected_ns) < 4_000_000, "{elapsed_ns}");
+        assert!((50_000_000..70_000_000).contains(&wire_ns), "{wire_ns}");
+    }
+}
+
+#[test]
+fn the_first_reply_of_a_connection_that_was_joined_does_not_measure_the_path() {
+    let mut talk = Talk::default();
+    talk.client(&query("SELECT pg_sleep(0.5)"));
+    talk.wait_us(500_000);
+    talk.server(&reply(""));
+    for _ in 0..30 {
+        talk.query("SELECT 1");
+    }
+    let (summary, _) = analyze(&talk.frames);
+    assert!((30_000_000..40_000_000).contains(&summary.times.wire_ns), "{}", summary.times.wire_ns);
+}
+
+#[test]
 fn a_reset_that_no_receiver_takes_ends_nothing() {
     let mut talk = ten_queries();
     let end = talk.frames.len() - 3;

@@ -385,7 +385,7 @@ impl Stream {
         if let Some(remedy) = event.would.remedy {
             shared.summary.would.entry(remedy).or_default().add(event.would.trip());
         }
-        count_statements(&event, shared);
+        count_statements(&event, |id| self.names.template(id), shared);
         self.level = self.level.after(&event);
         if !self.is_settled {
             let grouped = matches!(exchange.kind, UnitKind::Group | UnitKind::FlushedGroup);
@@ -509,7 +509,7 @@ impl Stream {
     }
 }
 
-fn count_statements(event: &Event<'_>, shared: &mut Shared) {
+fn count_statements(event: &Event<'_>, template: impl Fn(u32) -> u32, shared: &mut Shared) {
     let exchange = event.exchange;
     let (runs, cut) = (event.runs.len() as u64, exchange.cut);
     for statement in &exchange.statements {
@@ -520,15 +520,17 @@ fn count_statements(event: &Event<'_>, shared: &mut Shared) {
     }
     shared.summary.statements += runs + cut.statements;
     shared.summary.errors += cut.failed;
-    // COPY data is a unit of its own, whose statement was run by the unit before.
-    let rows: u64 = exchange.statements.iter().map(|statement| statement.rows).sum();
-    shared.summary.rows += rows + cut.rows;
+    // COPY data is a unit of its own, whose statement was run by the unit before; and who fails may have had rows.
+    for statement in exchange.statements.iter().filter(|statement| statement.rows > 0) {
+        shared.summary.rows += statement.rows;
+        shared.templates.totals_mut(template(statement.template)).rows += statement.rows;
+    }
+    shared.summary.rows += cut.rows;
     let mut untold = cut.untold;
     for run in &event.runs {
         untold += u64::from(run.statement.template != 0 && run.template == 0);
         let totals = shared.templates.totals_mut(run.template);
         totals.executions += 1;
-        totals.rows += run.statement.rows;
         totals.bytes += (exchange.bytes_sent + exchange.bytes_received) / runs;
     }
     let is_told = shared.scopes.add_statements(event.scope, exchange.request, runs + cut.statements);

@@ -1,16 +1,24 @@
 //! Settings on which depends what a text means and how values are written, as the server reports them.
 
+use crate::charset::Charset;
+
 /// Settings on which it depends what a text means, and how values are written, as the server reports them.
 #[derive(Debug)]
 pub(crate) struct Settings {
     client_encoding: Option<Box<[u8]>>,
     server_encoding: Option<Box<[u8]>>,
     standard_strings: bool,
+    charset: Charset,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { client_encoding: None, server_encoding: None, standard_strings: true }
+        Self {
+            client_encoding: None,
+            server_encoding: None,
+            standard_strings: true,
+            charset: Charset::default(),
+        }
     }
 }
 
@@ -18,7 +26,10 @@ impl Settings {
     /// The server reports a setting.
     pub(crate) fn reported(&mut self, name: &[u8], value: &[u8]) {
         match name {
-            b"client_encoding" => self.client_encoding = Some(value.into()),
+            b"client_encoding" => {
+                self.client_encoding = Some(value.into());
+                self.charset = Charset::of_encoding(value);
+            }
             b"server_encoding" => self.server_encoding = Some(value.into()),
             b"standard_conforming_strings" => self.standard_strings = value == b"on",
             _ => {}
@@ -28,6 +39,11 @@ impl Settings {
     /// Whether a backslash in a string is one (`standard_conforming_strings`).
     pub(crate) fn has_standard_strings(&self) -> bool {
         self.standard_strings
+    }
+
+    /// In which encoding the client writes its texts, as far as it decides where tokens end.
+    pub(crate) fn charset(&self) -> Charset {
+        self.charset
     }
 
     /// Whether the server reads a text as it is read here: its strings are plain, and the client's encoding is UTF-8.

@@ -10,11 +10,11 @@ use onetrip_sql::{Lifter, MysqlMode};
 use onetrip_wire::mysql::dialogue::{Event, LostReason, Side};
 use onetrip_wire::mysql::{Capabilities, Status};
 
-use super::charset::Charset;
 use super::columns::{Described, Describing};
 use super::config::MysqlConfig;
 use super::prepared::{Given, Statements};
 use crate::canonical::Values;
+use crate::charset::Charset;
 use crate::lazy::Lazy;
 use crate::names::Names;
 use crate::parameters::Parameters;
@@ -84,6 +84,8 @@ pub(super) struct Sent {
     pub(super) code: u8,
     /// Bytes of the server's that are booked of it.
     pub(super) bytes_booked: u64,
+    /// Whether its end gives back the `sql_mode` (`Text` in `prepared.rs`).
+    pub(super) restores_mode: bool,
 }
 
 /// Whose rows are being kept.
@@ -112,6 +114,8 @@ pub(super) struct Books {
     pub(super) scratch: Vec<u8>,
     pub(super) stream: StreamEncoder,
     pub(super) status: TransactionStatus,
+    /// Of the command at hand: see [`Sent::restores_mode`].
+    pub(super) restores_mode: bool,
     /// What of the session's `sql_mode` decides where tokens end.
     pub(super) mode: MysqlMode,
     /// The character set of the client's texts, and the one that it logged in with.
@@ -155,6 +159,7 @@ impl Books {
             scratch: Vec::new(),
             stream: StreamEncoder::default(),
             status: TransactionStatus::Idle,
+            restores_mode: false,
             mode: MysqlMode::default(),
             charset: Charset::default(),
             charset_of_login: Charset::default(),
@@ -259,6 +264,9 @@ impl Books {
             true => TransactionStatus::Active,
             false => TransactionStatus::Idle,
         };
+        if self.awaited.front().is_some_and(|sent| sent.restores_mode) {
+            return;
+        }
         self.mode = MysqlMode {
             ansi_quotes: status.has(Status::ANSI_QUOTES),
             no_backslash_escapes: status.has(Status::NO_BACKSLASH_ESCAPES),

@@ -21,7 +21,6 @@
 //! Non-scope: answering anything before the server does.
 
 mod books;
-mod charset;
 mod columns;
 mod config;
 mod login;

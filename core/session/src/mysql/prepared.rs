@@ -39,6 +39,8 @@ pub(super) struct Text {
     pub(super) places: SmallVec<[Place; 8]>,
     /// `?` in it.
     pub(super) markers: u16,
+    /// Its end gives the session back the `sql_mode` that it had, of which the server's last words may not know.
+    pub(super) restores_mode: bool,
 }
 
 /// A value of a run.

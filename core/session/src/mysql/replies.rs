@@ -128,10 +128,10 @@ impl Books {
 
     /// All that the server had to say to a unit has been said.
     pub(super) fn replied(&mut self, now: Moment, reply: &Reply) {
-        let Some(sent) = self.awaited.pop_front() else { return };
         if let Some(status) = reply.status {
             self.status(status);
         }
+        let Some(sent) = self.awaited.pop_front() else { return };
         let has_failed = matches!(reply.kind, ReplyKind::Failed(_));
         match (sent.code, has_failed) {
             _ if sent.unit == 0 && has_failed => self.phase = Phase::Refused,

@@ -1,17 +1,18 @@
 //! Commands of the client: each that is answered is a unit.
 
 use onetrip_ledger::{Moment, Statement, Steps, UnitKind};
+use onetrip_sql::StatementKind;
 use onetrip_wire::mysql::dialogue::Command;
 use onetrip_wire::mysql::{
     BulkExecute, BulkValue, ChangeUser, ColumnType, Execute, Fetch, LongData, TextCommand, command,
 };
 
 use super::books::{Books, Sent};
-use super::charset::Charset;
 use super::login::on_wire;
 use super::prepared::{Given, Place, Prepared, Text, places};
 use super::texts::of_command;
 use super::values::{self, Form};
+use crate::charset::Charset;
 use crate::contract::INSPECT_BYTES_MAX;
 use crate::reading::kept_template;
 use crate::readings::{Looked, Reading, are_kept};
@@ -29,6 +30,7 @@ impl Books {
         }
         let bytes = self.own(command.bytes) + std::mem::take(&mut self.carried_bytes);
         let number = self.open(began_at, kind_of(command.code), bytes);
+        self.restores_mode = false;
         let slot = match command.code {
             command::QUERY => self.query(number, command),
             command::STMT_PREPARE => self.prepare(number, command),
@@ -49,6 +51,7 @@ impl Books {
             unit: command.unit,
             code: command.code,
             bytes_booked: 0,
+            restores_mode: self.restores_mode,
         });
     }
 
@@ -79,6 +82,7 @@ impl Books {
 
     fn query(&mut self, number: u64, command: &Command<'_>) -> Option<u16> {
         let text = self.text_read(command, false)?;
+        self.restores_mode = text.restores_mode;
         let slot = self.add_statement(number, &text, Steps::EXECUTE, 0);
         self.units.add_parameters(number, slot, &mut self.parameters);
         slot
@@ -119,6 +123,7 @@ impl Books {
         self.read_values(command);
         let known = unit.and_then(|unit| self.statements.get(unit));
         let text = known.map(|known| known.text.clone()).unwrap_or_default();
+        self.restores_mode = text.restores_mode;
         self.place_values(&text);
         let slot = self.add_statement(number, &text, Steps::BIND | Steps::EXECUTE, 0);
         self.units.add_parameters(number, slot, &mut self.parameters);
@@ -196,7 +201,8 @@ impl Books {
             lifted.literals().take(PARAMETERS_MAX).for_each(|literal| reading.push(literal.value(scratch)));
             read.keep(reading);
         }
-        Text { template, scope, request, places, markers }
+        let restores_mode = restores_mode(lifted.kind(), lifted.template());
+        Text { template, scope, request, places, markers, restores_mode }
     }
 
     /// Hashes the values of a run of a prepared statement; of many sets, those of the first.
@@ -279,8 +285,8 @@ impl Books {
 
     /// Adds a statement to a unit; `None` where there is too much of it.
     fn add_statement(&mut self, number: u64, text: &Text, steps: Steps, row_limit: u32) -> Option<u16> {
-        let is_left_out =
-            self.names.leaves_out_templates() || text.template == 0 && self.statements.leaves_out();
+        let may_be_left_out = self.names.leaves_out_templates() || self.statements.leaves_out();
+        let is_left_out = self.names.leaves_out_results() || text.template == 0 && may_be_left_out;
         if let Some(exchange) = self.exchange_mut(number) {
             if text.scope != 0 {
                 exchange.scope = text.scope;
@@ -314,6 +320,14 @@ fn is_seen(command: &Command<'_>) -> bool {
 }
 
 /// The unit of the dialogue that prepared a command's statement.
+/// Whether a statement ends with the `sql_mode` that it began with, whatever is set meanwhile: stored procedures, and
+/// `SET STATEMENT … FOR` of MariaDB. While it is at work the server tells the mode of the moment.
+fn restores_mode(kind: StatementKind, template: &[u8]) -> bool {
+    const SETS: &[u8] = b"set statement ";
+    let sets = || template.get(..SETS.len()).is_some_and(|words| words.eq_ignore_ascii_case(SETS));
+    (kind == StatementKind::Call || kind == StatementKind::Set && sets()) && !template.contains(&b';')
+}
+
 fn prepared_by(command: &Command<'_>) -> Option<u64> {
     command.statement.and_then(|statement| statement.prepared_by)
 }

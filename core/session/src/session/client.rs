@@ -1,10 +1,11 @@
 //! Messages of a client that has been let in: each is booked on its unit, asked about, and forwarded or replaced.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use onetrip_ledger::{Moment, Remedy, Statement, Steps, UnitKind};
-use onetrip_sql::StatementKind;
 use onetrip_sql::purity::{is_harmless_parameter_type, names_catalogue};
+use onetrip_sql::{Lifter, StatementKind};
 use onetrip_wire::Reader;
 use onetrip_wire::pg::{
     Bind, Execute, Format, FrameHeader, HEADER_BYTES, Parse, StatementOrPortal, frontend,
@@ -201,7 +202,7 @@ impl Session {
         let unit = self.core.units.open(now, UnitKind::Query);
         let text = self.read_text(text, false);
         if let Some(scope) = text.sets_scope {
-            self.core.scopes.set(scope);
+            self.core.scopes.will_set(unit, scope);
         }
         let statement = self.add_statement(unit, &text, Steps::EXECUTE);
         self.core.units.add_parameters(unit, statement, &mut self.core.parameters);
@@ -222,7 +223,9 @@ impl Session {
                 if name.is_err() && self.core.is_cut {
                     self.core.prepared.clear(); // any of them may be another now
                 }
-                (name.unwrap_or_default(), reader.rest(), None)
+                // The text may be whole, and what comes behind it not.
+                let text = reader.rest().split(|byte| *byte == 0).next().unwrap_or_default();
+                (name.unwrap_or_default(), text, None)
             }
             Err(_) => return self.undecoded_request(unit, Expect::Parse),
         };
@@ -400,7 +403,7 @@ impl Session {
             self.acting.lobs.tells_prefetch(&self.core, unit, statement, &text);
         }
         if let Some(scope) = text.sets_scope {
-            self.core.scopes.set(scope);
+            self.core.scopes.will_set(unit, scope);
         }
         if let Some(found) = statement.and_then(|slot| self.statement_mut(unit, slot)) {
             found.steps |= Steps::EXECUTE;
@@ -474,8 +477,10 @@ impl Session {
         let Some(read) = self.config.texts.read().filter(|_| self.core.is_passive) else {
             return self.look_into(text, is_kept, None);
         };
-        let mode =
-            u8::from(self.facts.settings.has_standard_strings()) | u8::from(self.config.keep_values) << 1;
+        let settings = &self.facts.settings;
+        let mode = u8::from(settings.has_standard_strings())
+            | u8::from(self.config.keep_values) << 1
+            | (settings.charset() as u8) << 2;
         match read.statements.look(mode, text) {
             Looked::Known(reading) => self.as_before(&reading),
             Looked::Again => self.look_into(text, is_kept, Some(mode)),
@@ -496,16 +501,28 @@ impl Session {
 
     /// Looks into a statement's text. What is found is kept for others that read it in this mode, if it depends on nothing else.
     fn look_into(&mut self, text: &[u8], is_kept: bool, mode: Option<u8>) -> Text {
+        let is_passive = self.core.is_passive;
         let Core { lifter, names, stream, scopes, values, scratch, parameters, .. } = &mut self.core;
         let mut scanner = self.config.texts.scanner(lifter);
-        let lifted = scanner.get().lift(text, self.facts.settings.has_standard_strings());
+        let settings = &self.facts.settings;
+        // Remedies compare names in texts with those in messages: they look into what came.
+        let wide = settings.charset().widened(text);
+        let looked_into = if is_passive { &wide } else { text };
+        let lifted = scanner.get().lift(looked_into, settings.has_standard_strings());
+        let mut of_wide = None;
+        let shown = match &wide {
+            Cow::Owned(wide) if !is_passive => {
+                of_wide.insert(Lifter::new()).lift(wide, settings.has_standard_strings())
+            }
+            _ => lifted,
+        };
         parameters.clear();
-        for literal in lifted.literals().take(PARAMETERS_MAX) {
+        for literal in shown.literals().take(PARAMETERS_MAX) {
             let value = literal.value(scratch);
             parameters.push(values.literal(value), value, self.config.keep_values);
         }
         let (scope, request) = scopes.of_comments(&lifted, values, names, stream);
-        let kept = if self.config.keep_values { lifted.template().into() } else { kept_template(&lifted) };
+        let kept = if self.config.keep_values { shown.template().into() } else { kept_template(&shown) };
         let template = names.template(&kept, stream);
         let has_lobs = self.config.remedies.has(Remedy::Lobs);
         let is_of_session = has_lobs && sets_prefetch_alone(&lifted);
@@ -640,8 +657,9 @@ impl Session {
 
     /// Adds a statement to a unit; `None` where the unit has more than can be told apart.
     pub(crate) fn add_statement(&mut self, unit: u64, text: &Text, steps: Steps) -> Option<u16> {
-        let is_left_out = self.core.names.leaves_out_templates()
-            || text.template == 0 && (self.core.prepared.leaves_out() || self.core.portals.leaves_out());
+        let Core { names, prepared, portals, .. } = &self.core;
+        let may_be_left_out = names.leaves_out_templates() || prepared.leaves_out() || portals.leaves_out();
+        let is_left_out = names.leaves_out_results() || text.template == 0 && may_be_left_out;
         if let Some(exchange) = self.core.units.exchange_mut(unit) {
             if text.scope != 0 {
                 exchange.scope = text.scope;

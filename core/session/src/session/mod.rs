@@ -414,7 +414,8 @@ impl Session {
             exchange.status = self.core.status;
             let tally = &self.config.common.tally;
             tally.book(&exchange);
-            let Core { scopes, names, stream, .. } = &mut self.core;
+            let Core { scopes, names, stream, units, .. } = &mut self.core;
+            scopes.answered(units.oldest() - 1, exchange.outcome);
             scopes.settle(&mut exchange, tally, names, stream);
             self.core.stream.exchange(&exchange);
             self.core.units.recycle(exchange);

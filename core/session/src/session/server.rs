@@ -213,7 +213,7 @@ impl Session {
         } else {
             if let Some(template) = self.core.template_of(due) {
                 if !self.core.learned.describe(template, layout, body) {
-                    self.core.names.leave_out_templates();
+                    self.core.names.leave_out_results();
                 }
             }
             let serial =

@@ -382,6 +382,23 @@ fn a_reset_forgets_prepared_statements_and_both_modes_hold() {
 }
 
 #[test]
+fn what_gives_the_mode_back_at_its_end_leaves_it_as_it_was() {
+    const ANSI_QUOTES: &[u8] = b"\0\0\0\x02\x80\0\0";
+    let mut stage = Stage::serving();
+    for text in ["CALL p()", "SET STATEMENT sql_mode='ANSI_QUOTES' FOR SELECT 1"] {
+        stage.turn(&query(text), &[ANSI_QUOTES]);
+        stage.turn(&query(r#"SELECT "secret" FROM t"#), &[OK]);
+    }
+    stage.turn(&query("SET sql_mode = 'ANSI_QUOTES'"), &[ANSI_QUOTES]);
+    stage.turn(&query(r#"SELECT "name" FROM t"#), &[OK]);
+    let books = stage.books();
+    let with_texts = books.exchanges.iter().filter(|exchange| !exchange.statements.is_empty());
+    let texts = with_texts.map(|exchange| books.text(exchange)).filter(|text| text.ends_with("FROM t"));
+    let expected = ["SELECT $1 FROM t", "SELECT $1 FROM t", r#"SELECT "name" FROM t"#];
+    assert_eq!(texts.collect::<Vec<_>>(), expected);
+}
+
+#[test]
 fn the_books_do_not_depend_on_the_pieces_in_which_bytes_come() {
     let mut stage = Stage::serving();
     let rows: Vec<_> = (0..20).map(|number| row(&[&number.to_string(), "some text"])).collect();

@@ -24,6 +24,8 @@ pub(crate) struct Path {
     /// The client's last SYN: when, the number behind it, and how many bytes of data came with it.
     syn: Option<(u64, u32, u32)>,
     syn_ack_at_ns: Option<u64>,
+    /// Times of the legs that acknowledgements have measured, of the client's and the server's: few are counted.
+    measured: [u8; 2],
     up: Sender,
     down: Sender,
     turn: Turn,
@@ -112,7 +114,13 @@ impl Path {
 
     /// Round-trip time between the client and where the capture was made, in nanoseconds: zero where it is not known.
     pub(crate) fn client_leg_ns(&self) -> u64 {
-        self.facts.client_leg_min_ns.unwrap_or(0)
+        self.facts.client_leg_min_ns.filter(|_| self.is_measured(Way::Up)).unwrap_or(0)
+    }
+
+    /// Whether the leg is known of the side that sends this way. One acknowledgement may have been held, or have waited for the
+    /// reply: two measure it, or the handshake, whose packets are answered at once.
+    fn is_measured(&self, way: Way) -> bool {
+        self.facts.initial_rtt_ns.is_some() || self.measured[way as usize] >= 2
     }
 
     fn handshake(&mut self, way: Way, segment: &Segment<'_>) {
@@ -167,6 +175,8 @@ impl Path {
     /// An acknowledgement that the server sent measures the way from here to the server and back.
     fn rtt(&mut self, way: Way, noted: &Noted) {
         let Some(rtt_ns) = noted.rtt_ns else { return };
+        let measured = &mut self.measured[way as usize];
+        *measured = measured.saturating_add(1);
         match way {
             Way::Down => note_min(&mut self.facts.server_leg_min_ns, rtt_ns),
             Way::Up => note_min(&mut self.facts.client_leg_min_ns, rtt_ns),
@@ -300,6 +310,9 @@ impl Path {
 
     /// The smallest round-trip time of the whole path that was seen.
     pub(crate) fn rtt_min_ns(&self) -> Option<u64> {
+        if !self.is_measured(Way::Up) || !self.is_measured(Way::Down) {
+            return None;
+        }
         let legs = self.facts.client_leg_min_ns.zip(self.facts.server_leg_min_ns);
         legs.map(|(client, server)| client.saturating_add(server))
     }

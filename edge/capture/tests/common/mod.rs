@@ -109,6 +109,18 @@ impl Talk {
         self.client_next = self.client_next.wrapping_add(data.len() as u32);
     }
 
+    /// What the client sends so many microseconds after the last segment.
+    pub fn client_at_once(&mut self, data: &[u8], microseconds: u64) {
+        self.wait_us(microseconds);
+        self.segment(true, ACK, data);
+        self.client_next = self.client_next.wrapping_add(data.len() as u32);
+    }
+
+    /// The server's next segment follows this.
+    pub fn server_has_sent(&mut self, data: &[u8]) {
+        self.server_next = self.server_next.wrapping_add(data.len() as u32);
+    }
+
     /// A part of what the client sends, at once after the part before.
     pub fn client_piece(&mut self, data: &[u8]) {
         self.wait_us(2);

@@ -1,6 +1,7 @@
 //! Character sets in which the second byte of a character may be one of ASCII: a backslash there is no backslash.
 //!
-//! Source: MySQL 8.4 Reference Manual, "Asian Character Sets". MariaDB 10.11 and MySQL 5.6 were asked which bytes begin a
+//! Sources: MySQL 8.4 Reference Manual, "Asian Character Sets"; PostgreSQL 18, "Character Set Support": these are encodings of
+//! clients alone, whose texts the server converts before it reads them. MariaDB 10.11 and MySQL 5.6 were asked which bytes begin a
 //! character. gb18030, and collations beyond 255, are not verified on 8.x.
 
 use std::borrow::Cow;
@@ -16,7 +17,7 @@ const HALVES: RangeInclusive<u8> = 0x40..=0x7e;
 
 /// The character set of a client's texts, as far as it decides where tokens end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Charset {
+pub(crate) enum Charset {
     /// No character has a byte of ASCII in it but its own.
     #[default]
     Plain,
@@ -25,11 +26,12 @@ pub(super) enum Charset {
     Gb18030,
     /// And cp932.
     Sjis,
+    Johab,
 }
 
 impl Charset {
     /// By the number of a collation, as logins have it.
-    pub(super) fn of_collation(number: u16) -> Self {
+    pub(crate) fn of_collation(number: u16) -> Self {
         match number {
             // MariaDB's from twice as much on are Unicode's.
             NOPAD..NOPAD_END => Self::of_collation(number - NOPAD),
@@ -51,9 +53,21 @@ impl Charset {
         }
     }
 
+    /// By the name of a `client_encoding` of PostgreSQL, as the server reports it.
+    pub(crate) fn of_encoding(name: &[u8]) -> Self {
+        match name {
+            b"BIG5" => Self::Big5,
+            b"GBK" | b"UHC" => Self::Gbk,
+            b"GB18030" => Self::Gb18030,
+            b"SJIS" | b"SHIFT_JIS_2004" => Self::Sjis,
+            b"JOHAB" => Self::Johab,
+            _ => Self::Plain,
+        }
+    }
+
     /// What a text sets the client's character set to, if it does: `SET NAMES`, `SET CHARACTER SET` and
     /// `SET character_set_client`. `own` is that of the login.
-    pub(super) fn set_by(text: &[u8], own: Self) -> Option<Self> {
+    pub(crate) fn set_by(text: &[u8], own: Self) -> Option<Self> {
         let is_mark = |byte: &u8| byte.is_ascii_whitespace() || b"=:,;'\"`@.".contains(byte);
         let mut words = text.split(is_mark).filter(|word| !word.is_empty());
         if !words.next()?.eq_ignore_ascii_case(b"set") {
@@ -80,11 +94,12 @@ impl Charset {
             Self::Big5 => matches!(byte, 0xa1..=0xf9),
             Self::Gbk | Self::Gb18030 => matches!(byte, 0x81..=0xfe),
             Self::Sjis => matches!(byte, 0x81..=0x9f | 0xe0..=0xfc),
+            Self::Johab => matches!(byte, 0x84..=0xf9),
         }
     }
 
     /// A text whose characters beyond ASCII have no byte of ASCII in them. Different texts stay different.
-    pub(super) fn widened(self, text: &[u8]) -> Cow<'_, [u8]> {
+    pub(crate) fn widened(self, text: &[u8]) -> Cow<'_, [u8]> {
         if self == Self::Plain || text.is_ascii() {
             return Cow::Borrowed(text);
         }
