@@ -110,7 +110,11 @@ WITH runs AS (
     SELECT unnest({RUNS}) AS run, (bytes_sent + bytes_received) // len({RUNS}) AS bytes
     FROM exchanges WHERE unit <> 'connect'
 ), executed AS (
-    SELECT run.template AS template, count(*) AS executions, sum(run.rows) AS rows, sum(bytes) AS bytes FROM runs GROUP BY ALL
+    SELECT run.template AS template, count(*) AS executions, sum(bytes) AS bytes FROM runs GROUP BY ALL
+), parts AS (
+    SELECT unnest(statements) AS part FROM exchanges WHERE unit <> 'connect'
+), counted AS (
+    SELECT part.template AS template, sum(part.rows) AS rows FROM parts WHERE part.rows > 0 GROUP BY ALL
 ), numbered AS (
     SELECT *, sum(starts_trip::INT) OVER (PARTITION BY host, connection ORDER BY exchange) AS trip FROM exchanges
 ), trips AS (
@@ -123,7 +127,7 @@ WITH runs AS (
 )
 SELECT template, coalesce(trips, 0) AS trips, coalesce(executions, 0) AS executions, coalesce(rows, 0) AS rows,
        coalesce(waited_ns, 0) AS waited_ns, coalesce(waited_max_ns, 0) AS waited_max_ns, coalesce(bytes, 0) AS bytes
-FROM waited FULL JOIN executed USING (template)
+FROM waited FULL JOIN executed USING (template) FULL JOIN counted USING (template)
 """
 
 

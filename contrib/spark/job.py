@@ -79,9 +79,16 @@ def templates(exchanges: DataFrame) -> DataFrame:
         .groupBy(F.col("run.template").alias("template"))
         .agg(
             F.count("*").alias("executions"),
-            F.sum("run.rows").alias("rows"),
             F.sum("share").alias("bytes"),
         )
+    )
+    # Those of COPY come with its data, which is no run.
+    counted = (
+        exchanges.where("unit <> 'connect'")
+        .select(F.explode("statements").alias("part"))
+        .where("part.rows > 0")
+        .groupBy(F.col("part.template").alias("template"))
+        .agg(F.sum("part.rows").alias("rows"))
     )
     in_order = Window.partitionBy("host", "connection").orderBy("exchange")
     trips = (
@@ -104,7 +111,7 @@ def templates(exchanges: DataFrame) -> DataFrame:
         )
     )
     counts = ["trips", "executions", "rows", "waited_ns", "waited_max_ns", "bytes"]
-    joined = trips.join(executed, "template", "full_outer")
+    joined = trips.join(executed, "template", "full_outer").join(counted, "template", "full_outer")
     return joined.select("template", *(F.coalesce(name, F.lit(0)).alias(name) for name in counts)).orderBy(
         F.desc("trips"), F.desc("executions"), "template"
     )

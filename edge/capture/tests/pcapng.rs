@@ -100,6 +100,24 @@ fn drops_that_old_packet_blocks_tell_count_and_their_lengths_are_not_believed() 
     assert!(read(&short, 1 << 20).2.is_some());
 }
 
+#[test]
+fn drops_that_packet_blocks_tell_count() {
+    let frame = &five_queries().frames[0];
+    let plain = enhanced(frame, Dress::Raw, 0, frame.at_ns / 1_000);
+    let with_drops = |dropped: u64| {
+        // What is between the type and both lengths, and an option of eight bytes behind it.
+        let option = [&[4, 0, 8, 0][..], &dropped.to_le_bytes(), &[0; 4]].concat();
+        block(6, &[&plain[8..plain.len() - 4], &option].concat())
+    };
+    let packets = [with_drops(3), plain.clone(), with_drops(4)].concat();
+    let file = [section(), interface(Dress::Raw, None), packets].concat();
+    let mut reader = CaptureFile::new();
+    reader.room()[..file.len()].copy_from_slice(&file);
+    reader.filled(file.len());
+    while reader.next_packet().expect("it decodes").is_some() {}
+    assert_eq!(reader.interfaces()[0].dropped, 7);
+}
+
 /// Blocks of packets without times.
 fn simple(frames: &[Frame]) -> Vec<u8> {
     let packet = |frame: &Frame| block(3, &[&(frame.ip.len() as u32).to_le_bytes()[..], &frame.ip].concat());

@@ -1,5 +1,5 @@
 use pcap_parser::traits::PcapNGPacketBlock;
-use pcap_parser::{Block, InterfaceDescriptionBlock, parse_block_be, parse_block_le};
+use pcap_parser::{Block, InterfaceDescriptionBlock, OptionCode, parse_block_be, parse_block_le};
 
 use super::{FileProblem, Interface, Record};
 use crate::link::LinkType;
@@ -21,6 +21,8 @@ const SIMPLE_HEADER_BYTES: usize = 12;
 const SWAPPED_MARK: [u8; 4] = [0x1a, 0x2b, 0x3c, 0x4d];
 /// Set in the resolution of a clock that ticks by a power of two.
 const POWER_OF_TWO: u8 = 0x80;
+/// Option of an enhanced packet block: packets lost between the interface's last one and this (`epb_dropcount`).
+const DROPPED_BEFORE: OptionCode = OptionCode(4);
 const INTERFACES_MAX: usize = 65_536;
 const NANOS: u128 = 1_000_000_000;
 
@@ -75,6 +77,16 @@ impl Pcapng {
                 let ticks = u64::from(packet.ts_high) << 32 | u64::from(packet.ts_low);
                 let at_ns = self.nanos(place, ticks);
                 self.last_at_ns = at_ns;
+                for option in packet.options.iter().filter(|option| option.code == DROPPED_BEFORE) {
+                    let Some(count) = option.value.first_chunk::<8>() else { continue };
+                    let count = if self.is_big_endian {
+                        u64::from_be_bytes(*count)
+                    } else {
+                        u64::from_le_bytes(*count)
+                    };
+                    let dropped = &mut self.interfaces[place].dropped;
+                    *dropped = dropped.saturating_add(count);
+                }
                 let captured = packet.packet_data().len();
                 return Ok(Record::Packet {
                     at_ns,

@@ -176,8 +176,8 @@ fn a_file_that_the_server_asks_for_is_one_trip_more() {
             client.send(4, b"");
             assert_eq!(client.answer().affected_rows, 3);
         };
-        // As of COPY, the rows are those of the data, which is no run of its own.
-        assert_eq!(counted(kind, talk), (2, 2 + 2, 3, 0, 0));
+        // As of COPY, the rows come with the data, which is no run of its own.
+        assert_eq!(counted(kind, talk), (2, 2 + 2, 3, 3, 0));
     }
 }
 

@@ -237,7 +237,8 @@ pub(super) struct Doubts {
     pub no_end: bool,
     /// Exchanges that are counted in full and kept in part.
     pub cut_exchanges: u64,
-    /// Statements that were counted without their text, because there are too many different ones.
+    /// Statements that were counted without their text, because there are too many different ones. If there are too many kinds of
+    /// results, each later statement counts.
     pub untold_statements: u64,
     /// Statements beyond those that can be given a scope.
     pub unscoped_statements: u64,
