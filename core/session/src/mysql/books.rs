@@ -12,7 +12,7 @@ use onetrip_wire::mysql::{Capabilities, Status};
 
 use super::columns::{Described, Describing};
 use super::config::MysqlConfig;
-use super::prepared::{Given, Statements};
+use super::prepared::{Given, ModeAfter, Statements};
 use crate::canonical::Values;
 use crate::charset::Charset;
 use crate::lazy::Lazy;
@@ -84,8 +84,7 @@ pub(super) struct Sent {
     pub(super) code: u8,
     /// Bytes of the server's that are booked of it.
     pub(super) bytes_booked: u64,
-    /// Whether its end gives back the `sql_mode` (`Text` in `prepared.rs`).
-    pub(super) restores_mode: bool,
+    pub(super) mode: ModeAfter,
 }
 
 /// Whose rows are being kept.
@@ -114,8 +113,10 @@ pub(super) struct Books {
     pub(super) scratch: Vec<u8>,
     pub(super) stream: StreamEncoder,
     pub(super) status: TransactionStatus,
-    /// Of the command at hand: see [`Sent::restores_mode`].
-    pub(super) restores_mode: bool,
+    /// Of the command at hand.
+    pub(super) mode_after: ModeAfter,
+    /// What the server says, and is not so, until something sets it.
+    stale_mode: Option<MysqlMode>,
     /// What of the session's `sql_mode` decides where tokens end.
     pub(super) mode: MysqlMode,
     /// The character set of the client's texts, and the one that it logged in with.
@@ -159,7 +160,8 @@ impl Books {
             scratch: Vec::new(),
             stream: StreamEncoder::default(),
             status: TransactionStatus::Idle,
-            restores_mode: false,
+            mode_after: ModeAfter::default(),
+            stale_mode: None,
             mode: MysqlMode::default(),
             charset: Charset::default(),
             charset_of_login: Charset::default(),
@@ -264,13 +266,15 @@ impl Books {
             true => TransactionStatus::Active,
             false => TransactionStatus::Idle,
         };
-        if self.awaited.front().is_some_and(|sent| sent.restores_mode) {
-            return;
-        }
-        self.mode = MysqlMode {
+        let told = MysqlMode {
             ansi_quotes: status.has(Status::ANSI_QUOTES),
             no_backslash_escapes: status.has(Status::NO_BACKSLASH_ESCAPES),
         };
+        match self.awaited.front().map_or(ModeAfter::Set, |sent| sent.mode) {
+            ModeAfter::Restored => self.stale_mode = Some(told).filter(|told| *told != self.mode),
+            ModeAfter::Kept if self.stale_mode == Some(told) => {}
+            ModeAfter::Kept | ModeAfter::Set => (self.mode, self.stale_mode) = (told, None),
+        }
     }
 
     /// Nothing more of the connection is understood.

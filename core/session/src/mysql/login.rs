@@ -5,6 +5,7 @@ use onetrip_wire::mysql::dialogue::Side;
 use onetrip_wire::mysql::{ErrPacket, HEADER_BYTES, Handshake, HandshakeResponse, PAYLOAD_MAX};
 
 use super::books::{Books, Phase, Sent, Unseen, failure, state_of};
+use super::prepared::ModeAfter;
 use crate::charset::Charset;
 
 /// Tells sessions of this protocol from others by what they begin with.
@@ -77,7 +78,7 @@ impl Books {
             unit: 0,
             code: 0,
             bytes_booked: 0,
-            restores_mode: false,
+            mode: ModeAfter::Set,
         });
     }
 

@@ -39,8 +39,20 @@ pub(super) struct Text {
     pub(super) places: SmallVec<[Place; 8]>,
     /// `?` in it.
     pub(super) markers: u16,
-    /// Its end gives the session back the `sql_mode` that it had, of which the server's last words may not know.
-    pub(super) restores_mode: bool,
+    /// What it does to the `sql_mode`.
+    pub(super) mode: ModeAfter,
+}
+
+/// What a statement does to the session's `sql_mode`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum ModeAfter {
+    /// It may set it.
+    #[default]
+    Set,
+    Kept,
+    /// Its end gives back the one that it began with, whatever is set meanwhile: a stored procedure, and `SET STATEMENT … FOR`
+    /// of MariaDB. The server may tell the mode of the moment, and MariaDB goes on to tell it after a procedure.
+    Restored,
 }
 
 /// A value of a run.

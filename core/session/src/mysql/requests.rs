@@ -9,7 +9,7 @@ use onetrip_wire::mysql::{
 
 use super::books::{Books, Sent};
 use super::login::on_wire;
-use super::prepared::{Given, Place, Prepared, Text, places};
+use super::prepared::{Given, ModeAfter, Place, Prepared, Text, places};
 use super::texts::of_command;
 use super::values::{self, Form};
 use crate::charset::Charset;
@@ -30,7 +30,7 @@ impl Books {
         }
         let bytes = self.own(command.bytes) + std::mem::take(&mut self.carried_bytes);
         let number = self.open(began_at, kind_of(command.code), bytes);
-        self.restores_mode = false;
+        self.mode_after = ModeAfter::Set;
         let slot = match command.code {
             command::QUERY => self.query(number, command),
             command::STMT_PREPARE => self.prepare(number, command),
@@ -51,7 +51,7 @@ impl Books {
             unit: command.unit,
             code: command.code,
             bytes_booked: 0,
-            restores_mode: self.restores_mode,
+            mode: self.mode_after,
         });
     }
 
@@ -82,7 +82,7 @@ impl Books {
 
     fn query(&mut self, number: u64, command: &Command<'_>) -> Option<u16> {
         let text = self.text_read(command, false)?;
-        self.restores_mode = text.restores_mode;
+        self.mode_after = text.mode;
         let slot = self.add_statement(number, &text, Steps::EXECUTE, 0);
         self.units.add_parameters(number, slot, &mut self.parameters);
         slot
@@ -123,7 +123,7 @@ impl Books {
         self.read_values(command);
         let known = unit.and_then(|unit| self.statements.get(unit));
         let text = known.map(|known| known.text.clone()).unwrap_or_default();
-        self.restores_mode = text.restores_mode;
+        self.mode_after = text.mode;
         self.place_values(&text);
         let slot = self.add_statement(number, &text, Steps::BIND | Steps::EXECUTE, 0);
         self.units.add_parameters(number, slot, &mut self.parameters);
@@ -180,7 +180,7 @@ impl Books {
                 parameters.push(values.literal(value), value, config.keep_values);
             }
             let template = names.template(&reading.template, stream);
-            return Text { template, markers: reading.found, ..Text::default() };
+            return Text { template, markers: reading.found, mode: ModeAfter::Kept, ..Text::default() };
         }
         let mut scanner = config.texts.scanner(lifter);
         let lifted = scanner.get().lift_mysql(text, *mode);
@@ -201,8 +201,8 @@ impl Books {
             lifted.literals().take(PARAMETERS_MAX).for_each(|literal| reading.push(literal.value(scratch)));
             read.keep(reading);
         }
-        let restores_mode = restores_mode(lifted.kind(), lifted.template());
-        Text { template, scope, request, places, markers, restores_mode }
+        let mode = mode_after(lifted.kind(), lifted.template());
+        Text { template, scope, request, places, markers, mode }
     }
 
     /// Hashes the values of a run of a prepared statement; of many sets, those of the first.
@@ -320,12 +320,19 @@ fn is_seen(command: &Command<'_>) -> bool {
 }
 
 /// The unit of the dialogue that prepared a command's statement.
-/// Whether a statement ends with the `sql_mode` that it began with, whatever is set meanwhile: stored procedures, and
-/// `SET STATEMENT … FOR` of MariaDB. While it is at work the server tells the mode of the moment.
-fn restores_mode(kind: StatementKind, template: &[u8]) -> bool {
+/// What a text does to the `sql_mode`. One of several statements may set it.
+fn mode_after(kind: StatementKind, template: &[u8]) -> ModeAfter {
     const SETS: &[u8] = b"set statement ";
     let sets = || template.get(..SETS.len()).is_some_and(|words| words.eq_ignore_ascii_case(SETS));
-    (kind == StatementKind::Call || kind == StatementKind::Set && sets()) && !template.contains(&b';')
+    let template = template.trim_ascii_end();
+    let template = template.strip_suffix(b";").unwrap_or(template);
+    match kind {
+        _ if template.contains(&b';') => ModeAfter::Set,
+        StatementKind::Call => ModeAfter::Restored,
+        StatementKind::Set if sets() => ModeAfter::Restored,
+        kind if are_kept(kind) => ModeAfter::Kept,
+        _ => ModeAfter::Set,
+    }
 }
 
 fn prepared_by(command: &Command<'_>) -> Option<u64> {

@@ -387,6 +387,8 @@ fn what_gives_the_mode_back_at_its_end_leaves_it_as_it_was() {
     let mut stage = Stage::serving();
     for text in ["CALL p()", "SET STATEMENT sql_mode='ANSI_QUOTES' FOR SELECT 1"] {
         stage.turn(&query(text), &[ANSI_QUOTES]);
+        // MariaDB goes on to say so.
+        stage.turn(&query(r#"SELECT "secret" FROM t"#), &[ANSI_QUOTES]);
         stage.turn(&query(r#"SELECT "secret" FROM t"#), &[OK]);
     }
     stage.turn(&query("SET sql_mode = 'ANSI_QUOTES'"), &[ANSI_QUOTES]);
@@ -394,8 +396,10 @@ fn what_gives_the_mode_back_at_its_end_leaves_it_as_it_was() {
     let books = stage.books();
     let with_texts = books.exchanges.iter().filter(|exchange| !exchange.statements.is_empty());
     let texts = with_texts.map(|exchange| books.text(exchange)).filter(|text| text.ends_with("FROM t"));
-    let expected = ["SELECT $1 FROM t", "SELECT $1 FROM t", r#"SELECT "name" FROM t"#];
-    assert_eq!(texts.collect::<Vec<_>>(), expected);
+    assert_eq!(
+        texts.collect::<Vec<_>>(),
+        [&["SELECT $1 FROM t"; 4][..], &[r#"SELECT "name" FROM t"#]].concat()
+    );
 }
 
 #[test]
