@@ -270,8 +270,7 @@ class Bench:
         first = ", run before everything else on the machine" if how["priority"] else ""
         lines = [
             f"{how['date']}: {how['rounds']} rounds of {how['seconds']} s per way, scale {how['scale']}{first}.",
-            f"{where['cores']} cores of {where['cpu']}, {where['memory_gib']} GiB, kernel {where['kernel']}.",
-            ", ".join(f"{name} {version}" for name, version in run["versions"].items()) + ".",
+            *measured_on(where, run["versions"]),
             "",
             table_line(HEADINGS),
             "|---" * len(HEADINGS) + "|",
@@ -441,6 +440,14 @@ def machine() -> dict[str, object]:
         "memory_gib": round(int(memory[1]) / 2**20) if memory else None,
         "kernel": platform.release(),
     }
+
+
+def measured_on(where: dict[str, object], asked: dict[str, str]) -> list[str]:
+    """The machine and the versions, as tables have them above."""
+    return [
+        f"{where['cores']} cores of {where['cpu']}, {where['memory_gib']} GiB, kernel {where['kernel']}.",
+        ", ".join(f"{name} {version}" for name, version in asked.items()) + ".",
+    ]
 
 
 def conditions(args: argparse.Namespace) -> dict[str, object]:

@@ -1,6 +1,6 @@
 """How fast large results and COPY pass: direct, through onetrip, PgBouncer, HAProxy and a relay that does nothing else.
 
-    bench/run transfer                 # about five minutes
+    bench/run transfer                 # about three minutes
     bench/run transfer --case result --rounds 3
     bench/run transfer --write
 
@@ -39,6 +39,7 @@ from proxied import (
     cpu_seconds,
     install_missing,
     machine,
+    measured_on,
     versions,
 )
 from records import spread, table_line
@@ -155,8 +156,7 @@ def main() -> int:
     text = "\n".join(
         [
             f"{datetime.date.today().isoformat()}: {options.rounds} rounds.",
-            f"{where['cores']} cores of {where['cpu']}, {where['memory_gib']} GiB, kernel {where['kernel']}.",
-            ", ".join(f"{name} {version}" for name, version in asked.items()) + ".",
+            *measured_on(where, asked),
             "",
             *report(taken),
         ]

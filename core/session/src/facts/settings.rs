@@ -8,17 +8,11 @@ pub(crate) struct Settings {
     client_encoding: Option<Box<[u8]>>,
     server_encoding: Option<Box<[u8]>>,
     standard_strings: bool,
-    charset: Charset,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self {
-            client_encoding: None,
-            server_encoding: None,
-            standard_strings: true,
-            charset: Charset::default(),
-        }
+        Self { client_encoding: None, server_encoding: None, standard_strings: true }
     }
 }
 
@@ -26,10 +20,7 @@ impl Settings {
     /// The server reports a setting.
     pub(crate) fn reported(&mut self, name: &[u8], value: &[u8]) {
         match name {
-            b"client_encoding" => {
-                self.client_encoding = Some(value.into());
-                self.charset = Charset::of_encoding(value);
-            }
+            b"client_encoding" => self.client_encoding = Some(value.into()),
             b"server_encoding" => self.server_encoding = Some(value.into()),
             b"standard_conforming_strings" => self.standard_strings = value == b"on",
             _ => {}
@@ -43,7 +34,7 @@ impl Settings {
 
     /// In which encoding the client writes its texts, as far as it decides where tokens end.
     pub(crate) fn charset(&self) -> Charset {
-        self.charset
+        self.client_encoding.as_deref().map_or(Charset::Plain, Charset::of_encoding)
     }
 
     /// Whether the server reads a text as it is read here: its strings are plain, and the client's encoding is UTF-8.
