@@ -17,6 +17,7 @@ mod obstacles;
 mod server;
 mod startup;
 mod statements;
+mod texts;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,6 +43,8 @@ use self::startup::is_taken_when_serving;
 
 /// Longest message that holds a name and a number at most, in bytes, as in PostgreSQL (`PQ_SMALL_MESSAGE_LIMIT`).
 const SMALL_LENGTH_MAX: u32 = 10_000;
+/// Parameters of one statement whose hashes are kept.
+const PARAMETERS_MAX: usize = 256;
 /// Messages that may be unanswered; a client that sends on without reading waits.
 const DUE_MAX: usize = 65_536;
 /// Packets that may be unanswered before the client is let in.
