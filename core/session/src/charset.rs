@@ -1,8 +1,9 @@
 //! Character sets in which the second byte of a character may be one of ASCII: a backslash there is no backslash.
 //!
 //! Sources: MySQL 8.4 Reference Manual, "Asian Character Sets"; PostgreSQL 18, "Character Set Support": these are encodings of
-//! clients alone, whose texts the server converts before it reads them. MariaDB 10.11 and MySQL 5.6 were asked which bytes begin a
-//! character. gb18030, and collations beyond 255, are not verified on 8.x.
+//! clients alone, whose texts the server converts before it reads them. MariaDB 10.11, MySQL 5.6 and PostgreSQL 15 were asked which
+//! bytes begin a character. PostgreSQL takes none of JOHAB with a byte of ASCII, and of UHC only those with a letter. gb18030, and
+//! collations beyond 255, are not verified on MySQL 8.x.
 
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
@@ -26,7 +27,6 @@ pub(crate) enum Charset {
     Gb18030,
     /// And cp932.
     Sjis,
-    Johab,
 }
 
 impl Charset {
@@ -57,10 +57,9 @@ impl Charset {
     pub(crate) fn of_encoding(name: &[u8]) -> Self {
         match name {
             b"BIG5" => Self::Big5,
-            b"GBK" | b"UHC" => Self::Gbk,
+            b"GBK" => Self::Gbk,
             b"GB18030" => Self::Gb18030,
             b"SJIS" | b"SHIFT_JIS_2004" => Self::Sjis,
-            b"JOHAB" => Self::Johab,
             _ => Self::Plain,
         }
     }
@@ -94,7 +93,6 @@ impl Charset {
             Self::Big5 => matches!(byte, 0xa1..=0xf9),
             Self::Gbk | Self::Gb18030 => matches!(byte, 0x81..=0xfe),
             Self::Sjis => matches!(byte, 0x81..=0x9f | 0xe0..=0xfc),
-            Self::Johab => matches!(byte, 0x84..=0xf9),
         }
     }
 
